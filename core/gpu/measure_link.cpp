@@ -18,7 +18,7 @@ namespace {
 constexpr int kRuns = 7;
 
 plan::Block block_of(plan::Space space, std::uint64_t bytes) {
-  return {.space = space, .bytes = bytes, .use = plan::BlockUse::temporary, .storage = {}, .label = "rates"};
+  return {.bytes = bytes, .space = space, .use = plan::BlockUse::temporary, .storage = {}, .extra = "rates"};
 }
 
 // Seconds of a copy of the whole block. The first copy is not timed: it touches the memory and raises clocks.

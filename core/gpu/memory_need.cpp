@@ -160,7 +160,8 @@ void require_allocations(const plan::Plan& plan, const DeviceInfo& device, std::
 }
 
 bool packs_weights(const plan::Plan& plan) {
-  return std::ranges::any_of(plan.blocks, [](const plan::Block& block) { return block.prepack.has_value(); });
+  return std::ranges::any_of(plan.blocks,
+                             [](const plan::Block& block) { return block.prepack() != nullptr; });
 }
 
 void require_packing(const DeviceInfo& device) {
@@ -177,7 +178,7 @@ Unbindable unbindable_tensors(const graph::MetaGraph& graph, const plan::Plan& p
   if (device.max_binding == 0) return found;
   std::map<graph::StorageId, std::uint64_t> packed;
   for (const plan::Block& block : plan.blocks)
-    if (block.prepack) packed[*block.storage] = block.bytes;
+    if (block.prepack()) packed[*block.storage] = block.bytes;
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const auto small = packed.find(graph.tensors[i].storage);
     const std::uint64_t bytes =

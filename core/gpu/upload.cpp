@@ -33,7 +33,7 @@ class OnDevice {
     for (std::size_t i = 0; i < contents_.size(); ++i) {
       const plan::Block& block = plan.blocks[i];
       if (block.space != plan::Space::device || contents_[i].empty()) continue;
-      if (block.prepack) {
+      if (block.prepack()) {
         bytes_ += block.bytes;
         contents_[i] = {{0, block.addressed_bytes(), *block.storage, 0, {}}};
         covered_[graph::index(*block.storage)] += block.addressed_bytes();
@@ -78,7 +78,7 @@ class Verifier {
   // A description of the first difference, or an empty string.
   std::string compare(const plan::Plan& plan, const OnDevice& loaded, const load::Placement& placement) {
     for (const plan::BlockId id : loaded.blocks()) {
-      if (const auto& prepack = plan.block(id).prepack)
+      if (const convert::Prepack* const prepack = plan.block(id).prepack())
         compare_packed(id, *prepack, *plan.block(id).storage);
       else
         for (const plan::Extent& extent : loaded.extents(id)) compare_extent(id, extent);

@@ -57,7 +57,7 @@ std::size_t first_bounce(const plan::Plan& plan, MemoryUse device_memory) {
     if (step.verb != plan::Verb::copy || !on_device(plan.block(step.block).space)) return false;
     const auto* const from = std::get_if<plan::BlockId>(&step.from);
     return from == nullptr || step.cast || !device_sees(plan.block(*from).space) ||
-           (plan.block(step.block).prepack && !on_a_word(step));
+           (plan.block(step.block).prepack() && !on_a_word(step));
   });
   return static_cast<std::size_t>(first - plan.steps.begin());
 }
@@ -179,11 +179,11 @@ plan::Plan with_bounce(const Device& device, plan::Plan plan) {
   const std::size_t first = first_bounce(plan, device_use(device, plan));
   if (first == plan.steps.size()) return plan;
   const plan::BlockId ring{static_cast<std::uint32_t>(plan.blocks.size())};
-  plan.blocks.push_back({.space = plan::Space::host,
-                         .bytes = kBounceBytes,
+  plan.blocks.push_back({.bytes = kBounceBytes,
+                         .space = plan::Space::host,
                          .use = plan::BlockUse::ring_slot,
                          .storage = {},
-                         .label = "the uploader's own ring"});
+                         .extra = "the uploader's own ring"});
   plan.steps.insert(plan.steps.begin() + static_cast<std::ptrdiff_t>(first),
                     {.verb = plan::Verb::alloc, .block = ring});
   return plan;
@@ -279,7 +279,7 @@ void VulkanMachine::copy(const plan::Step& step, const plan::Block& to) {
   if (step.bytes == 0) return;
   BlockState& target = state(step.block);
   if (to.space == plan::Space::page_cache) return host_.copy(step, to);
-  if (to.prepack) return pack(step, *to.prepack, target);
+  if (to.prepack()) return pack(step, *to.prepack(), target);
   if (target.imports && import_pages(step.block, target)) return;
   if (const auto* const from = std::get_if<plan::BlockId>(&step.from))
     if (!step.cast && device_sees(state(*from).space) && device_sees(to.space))

@@ -122,7 +122,7 @@ void HostMachine::copy(const Step& step, const Block& to) {
   const Fetch from = [&](std::uint64_t offset, std::span<std::byte> piece) {
     fetch(step.from, offset, piece);
   };
-  if (to.prepack) return fill_prepacked(step, *to.prepack, bytes(step.block), from);
+  if (to.prepack()) return fill_prepacked(step, *to.prepack(), bytes(step.block), from);
   const auto out =
       bytes(step.block)
           .subspan(static_cast<std::size_t>(step.offset), static_cast<std::size_t>(step.written()));

@@ -30,50 +30,9 @@ std::string fault(fmt::format_string<Args...> text, Args... args) {
 
 }  // namespace
 
-// Most steps are plain and sound. check_step() comes to the same for these, more slowly.
-inline bool PlanChecker::is_plain_copy(const Step& step, const Block& to) const {
-  if (step.cast || to.prepack || !range_fits(step.offset, step.bytes, to.bytes)) return false;
-  if (const auto* const storage = std::get_if<graph::StorageId>(&step.from)) {
-    if (to.space == Space::page_cache && (to.storage != *storage || step.offset != step.from_offset))
-      return false;
-    return graph::index(*storage) < graph_.storages.size() &&
-           range_fits(step.from_offset, step.bytes, graph_.storage(*storage).bytes);
-  }
-  const BlockId from = std::get<BlockId>(step.from);
-  if (to.space == Space::page_cache || graph::index(from) >= blocks_.size() || from == step.block ||
-      states_[graph::index(from)] != State::alive)
-    return false;
-  const Block& read = blocks_[graph::index(from)];
-  return !read.prepack && range_fits(step.from_offset, step.bytes, read.bytes);
-}
-
-inline bool PlanChecker::is_plain(const Step& step) {
-  if (graph::index(step.block) >= blocks_.size()) return false;
-  const Block& block = blocks_[graph::index(step.block)];
-  State& state = states_[graph::index(step.block)];
-  if (step.verb == Verb::copy) return state == State::alive && is_plain_copy(step, block);
-  if (step.verb == Verb::free) {
-    if (state != State::alive) return false;
-    state = State::dead;
-    live_ -= block.bytes;
-    return true;
-  }
-  const std::uint64_t live = live_ + block.bytes;
-  if (state != State::unborn || live < live_ || live >> 63 != 0 || block.prepack ||
-      (block.storage && graph::index(*block.storage) >= graph_.storages.size()))
-    return false;
-  if (block.space == Space::page_cache &&
-      (!block.storage || block.bytes > graph_.storage(*block.storage).bytes))
-    return false;
-  live_ = live;
-  state = State::alive;
-  return true;
-}
-
 std::optional<std::string> PlanChecker::check(std::span<const Block> blocks, std::span<const Step> steps,
                                               std::size_t first) {
-  blocks_ = blocks;
-  states_.resize(blocks.size(), State::unborn);
+  begin(blocks);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (is_plain(steps[i])) continue;
     if (const auto problem = check_step(steps[i])) return fmt::format("step {}: {}", first + i, *problem);
@@ -103,8 +62,8 @@ std::optional<std::string> PlanChecker::check_step(const Step& step) {
 }
 
 std::optional<std::string> PlanChecker::check_mapping(const Step& step, const Block& block) const {
-  if (block.prepack && (block.space != Space::device || !block.storage || !can_be_made(*block.prepack) ||
-                        block.bytes != convert::prepacked_bytes(*block.prepack)))
+  if (block.prepack() && (block.space != Space::device || !block.storage || !can_be_made(*block.prepack()) ||
+                          block.bytes != convert::prepacked_bytes(*block.prepack())))
     return fault("block {} is not a packed weight on the device", graph::index(step.block));
   if (block.storage && graph::index(*block.storage) >= graph_.storages.size())
     return fault("storage {} does not exist", graph::index(*block.storage));
@@ -129,8 +88,8 @@ std::optional<std::string> PlanChecker::check_copy(const Step& step, const Block
   }
   if (!range_fits(step.offset, written, to.addressed_bytes()))
     return fault("writes {} bytes at {} of a block of {}", written, step.offset, to.addressed_bytes());
-  if (to.prepack) {
-    const std::uint64_t unit = graph::dtype_info(to.prepack->from).block_bytes;
+  if (to.prepack()) {
+    const std::uint64_t unit = graph::dtype_info(to.prepack()->from).block_bytes;
     if (step.cast || step.offset % unit != 0 || step.bytes % unit != 0)
       return fault("packs {} bytes at {}, which are not whole numbers as stored", step.bytes, step.offset);
   }
@@ -150,7 +109,7 @@ std::optional<std::string> PlanChecker::check_copy(const Step& step, const Block
   if (states_[graph::index(from)] != State::alive)
     return fault("block {} is read while it is not allocated", graph::index(from));
   if (to.space == Space::page_cache) return fault("a mapping is read-only");
-  if (blocks_[graph::index(from)].prepack)
+  if (blocks_[graph::index(from)].prepack())
     return fault("block {} is read, but it is packed", graph::index(from));
   if (!range_fits(step.from_offset, step.bytes, blocks_[graph::index(from)].bytes))
     return fault("reads {} bytes at {} of a block of {}", step.bytes, step.from_offset,
@@ -199,7 +158,7 @@ std::optional<std::string> check_plan(const Plan& plan, const graph::MetaGraph& 
 
 std::string block_label(const Block& block, const graph::MetaGraph& graph,
                         const std::vector<std::optional<graph::TensorId>>& owners) {
-  if (block.label && !block.label->empty()) return *block.label;
+  if (!block.label().empty()) return std::string(block.label());
   if (!block.storage) return "";
   const std::optional<graph::TensorId> owner = owners[graph::index(*block.storage)];
   return owner ? graph.tensor(*owner).name.str() : fmt::format("storage {}", graph::index(*block.storage));
@@ -224,29 +183,26 @@ std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-void ReadCounter::add(std::span<const Step> steps) {
-  for (const Step& step : steps) {
-    if (step.verb != Verb::copy || !std::holds_alternative<graph::StorageId>(step.from)) continue;
-    const graph::Storage& storage = graph_.storage(std::get<graph::StorageId>(step.from));
-    const std::uint64_t from = stored_at(storage, step.from_offset);
-    const std::uint64_t to = stored_at(storage, step.from_offset + step.bytes);
-    pattern_.bytes = saturating_add(pattern_.bytes, to - from);
-    ++pattern_.reads;
-    if (graph::index(storage.file) >= ends_.size()) continue;  // kNoFile
-    const std::uint64_t start = storage.offset + from;
-    auto& end = ends_[graph::index(storage.file)];
-    const std::uint64_t skipped = !end ? 0 : start >= *end ? start - *end : *end - start;
-    const bool goes_on = storage.file == last_ && start >= *end && skipped < kPage;
-    if (!goes_on && last_ != graph::kNoFile) ++pattern_.jumps;
-    pattern_.distance = saturating_add(pattern_.distance, skipped);
-    end = storage.offset + to;
-    last_ = storage.file;
-  }
+void ReadCounter::add_read(const Step& step) {
+  const graph::Storage& storage = graph_.storage(std::get<graph::StorageId>(step.from));
+  const std::uint64_t from = stored_at(storage, step.from_offset);
+  const std::uint64_t to = stored_at(storage, step.from_offset + step.bytes);
+  pattern_.bytes = saturating_add(pattern_.bytes, to - from);
+  ++pattern_.reads;
+  if (graph::index(storage.file) >= ends_.size()) return;  // kNoFile
+  const std::uint64_t start = storage.offset + from;
+  auto& end = ends_[graph::index(storage.file)];
+  const std::uint64_t skipped = !end ? 0 : start >= *end ? start - *end : *end - start;
+  const bool goes_on = storage.file == last_ && start >= *end && skipped < kPage;
+  if (!goes_on && last_ != graph::kNoFile) ++pattern_.jumps;
+  pattern_.distance = saturating_add(pattern_.distance, skipped);
+  end = storage.offset + to;
+  last_ = storage.file;
 }
 
 ReadPattern read_pattern(const Plan& plan, const graph::MetaGraph& graph) {
   ReadCounter counter(graph);
-  counter.add(plan.steps);
+  for (const Step& step : plan.steps) counter.add(step);
   return counter.pattern();
 }
 
@@ -293,10 +249,10 @@ void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space) {
       const graph::Value& value = graph.value(id);
       const std::string& op = graph.ops[named_by[static_cast<std::size_t>(id)]].name;
       blocks[static_cast<std::size_t>(id)] =
-          alloc(plan, {.space = space,
-                       .bytes = *sizes[static_cast<std::size_t>(id)],
+          alloc(plan, {.bytes = *sizes[static_cast<std::size_t>(id)],
+                       .space = space,
                        .use = use_of(value.lane),
-                       .label = op.empty() ? value.name : fmt::format("{} of {}", value.name, op)});
+                       .extra = op.empty() ? value.name : fmt::format("{} of {}", value.name, op)});
     }
     for (const graph::ValueId id : ends[i + 1]) {
       if (!kept[static_cast<std::size_t>(id)]) free(plan, blocks[static_cast<std::size_t>(id)]);

@@ -96,21 +96,27 @@ class MaybeStorage {
   graph::StorageId id_ = kNone;
 };
 
-// One allocation. Its content is undefined until something is copied into it.
+// One allocation. Its content is undefined until something is copied into it. Small: a load has millions.
 struct Block {
-  Space space = Space::host;
   std::uint64_t bytes = 0;
+  Space space = Space::host;
   BlockUse use = BlockUse::storage;
-  MaybeStorage storage = {};     // the storage whose bytes it holds; for labels and selection
-  Rare<std::string> label = {};  // for blocks without a storage: "activations", "ring slot 2"
-  // Device blocks only: the block holds a weight packed. Offsets and sizes of copies into it count the stored
-  // bytes; the machine converts them. Nothing is copied out of it.
-  Rare<convert::Prepack> prepack = {};
+  MaybeStorage storage = {};  // the storage whose bytes it holds; for labels and selection
+  Rare<std::variant<std::string, convert::Prepack>> extra = {};  // label() or prepack()
   bool operator==(const Block&) const = default;
 
+  // For blocks without a storage: "activations", "ring slot 2". Empty: none.
+  std::string_view label() const {
+    const auto* const text = extra ? std::get_if<std::string>(&*extra) : nullptr;
+    return text != nullptr ? std::string_view(*text) : std::string_view();
+  }
+  // Device blocks only: the block holds a weight packed. Offsets and sizes of copies into it count the stored
+  // bytes; the machine converts them. Nothing is copied out of it.
+  const convert::Prepack* prepack() const { return extra ? std::get_if<convert::Prepack>(&*extra) : nullptr; }
   // The bytes that copies into it may address.
-  std::uint64_t addressed_bytes() const { return prepack ? convert::stored_bytes(*prepack) : bytes; }
+  std::uint64_t addressed_bytes() const { return prepack() ? convert::stored_bytes(*prepack()) : bytes; }
 };
+static_assert(sizeof(Block) == 24);
 
 enum class Verb : std::uint8_t { alloc, copy, free };
 
@@ -175,33 +181,28 @@ struct Plan {
 void hand_over(Plan& plan);
 
 // Append one step or mark to a plan; used by methods. Inline: a plan has a million steps.
-inline Step& append_step(Plan& plan) {
-  constexpr std::size_t kPiece = 1024;  // 40 KiB: they stay in the processor's cache
-  if (plan.taker != nullptr && plan.steps.size() == kPiece) hand_over(plan);
-  return plan.steps.emplace_back();
+inline void append_step(Plan& plan, const Step& step) {
+  constexpr std::size_t kPiece = 512;  // 20 KiB: they stay in the processor's nearest cache
+  if (plan.steps.size() == kPiece && plan.taker != nullptr) hand_over(plan);
+  plan.steps.push_back(step);
 }
 inline BlockId alloc(Plan& plan, Block block) {
   const BlockId id{static_cast<std::uint32_t>(plan.blocks.size())};
   plan.blocks.push_back(std::move(block));
-  append_step(plan).block = id;
+  append_step(plan, {.verb = Verb::alloc, .block = id});
   return id;
 }
 inline void copy(Plan& plan, BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
                  std::uint64_t bytes, std::optional<Cast> cast = {}) {
-  Step& step = append_step(plan);
-  step.verb = Verb::copy;
-  step.cast = cast;
-  step.block = to;
-  step.from = from;
-  step.offset = offset;
-  step.from_offset = from_offset;
-  step.bytes = bytes;
+  append_step(plan, {.verb = Verb::copy,
+                     .cast = cast,
+                     .block = to,
+                     .from = from,
+                     .offset = offset,
+                     .from_offset = from_offset,
+                     .bytes = bytes});
 }
-inline void free(Plan& plan, BlockId block) {
-  Step& step = append_step(plan);
-  step.verb = Verb::free;
-  step.block = block;
-}
+inline void free(Plan& plan, BlockId block) { append_step(plan, {.verb = Verb::free, .block = block}); }
 void mark(Plan& plan, std::string label);
 
 // The rules of plans. Every block is allocated exactly once before its use, freed at most once and not used
@@ -215,12 +216,20 @@ class PlanChecker {
   std::optional<std::string> check(std::span<const Block> blocks, std::span<const Step> steps,
                                    std::size_t first);
 
+  // The same step by step, after all blocks of the plan so far are given.
+  void begin(std::span<const Block> blocks) {
+    blocks_ = blocks;
+    states_.resize(blocks.size(), State::unborn);
+  }
+  // Whether the next step keeps the rules for a reason that is quickly found. If not, check_step() must say.
+  bool is_plain(const Step& step);
+  std::optional<std::string> check_step(const Step& step);
+
  private:
   enum class State : std::uint8_t { unborn, alive, dead };
 
-  bool is_plain(const Step& step);
+  bool is_plain_alloc(const Block& block) const;
   bool is_plain_copy(const Step& step, const Block& to) const;
-  std::optional<std::string> check_step(const Step& step);
   std::optional<std::string> check_mapping(const Step& step, const Block& block) const;
   std::optional<std::string> check_copy(const Step& step, const Block& to) const;
 
@@ -230,6 +239,51 @@ class PlanChecker {
   std::uint64_t live_ = 0;     // bytes
 };
 std::optional<std::string> check_plan(const Plan& plan, const graph::MetaGraph& graph);
+
+// Inline as well: most steps are plain and sound. check_step() comes to the same for these, more slowly.
+inline bool PlanChecker::is_plain(const Step& step) {
+  if (graph::index(step.block) >= blocks_.size()) return false;
+  const Block& block = blocks_[graph::index(step.block)];
+  State& state = states_[graph::index(step.block)];
+  if (step.verb == Verb::copy) return state == State::alive && is_plain_copy(step, block);
+  if (step.verb == Verb::free) {
+    if (state != State::alive) return false;
+    state = State::dead;
+    live_ -= block.bytes;
+    return true;
+  }
+  if (state != State::unborn || !is_plain_alloc(block)) return false;
+  live_ += block.bytes;
+  state = State::alive;
+  return true;
+}
+
+inline bool PlanChecker::is_plain_alloc(const Block& block) const {
+  const std::uint64_t live = live_ + block.bytes;
+  if (live < live_ || live >> 63 != 0) return false;
+  if (!block.storage) return block.space != Space::page_cache && !block.prepack();
+  if (block.extra || graph::index(*block.storage) >= graph_.storages.size()) return false;
+  return block.space != Space::page_cache || block.bytes <= graph_.storage(*block.storage).bytes;
+}
+
+inline bool PlanChecker::is_plain_copy(const Step& step, const Block& to) const {
+  if (step.cast || to.prepack() || step.offset > to.bytes || step.bytes > to.bytes - step.offset)
+    return false;
+  std::uint64_t bytes = 0;
+  if (const auto* const storage = std::get_if<graph::StorageId>(&step.from)) {
+    if (graph::index(*storage) >= graph_.storages.size()) return false;
+    if (to.space == Space::page_cache && (to.storage != *storage || step.offset != step.from_offset))
+      return false;
+    bytes = graph_.storage(*storage).bytes;
+  } else {
+    const BlockId from = std::get<BlockId>(step.from);
+    if (to.space == Space::page_cache || graph::index(from) >= blocks_.size() || from == step.block ||
+        states_[graph::index(from)] != State::alive || blocks_[graph::index(from)].prepack())
+      return false;
+    bytes = blocks_[graph::index(from)].bytes;
+  }
+  return step.from_offset <= bytes && step.bytes <= bytes - step.from_offset;
+}
 
 // The block's display name: its storage's first tensor, or its label. Not escaped.
 std::string block_label(const Block& block, const graph::MetaGraph& graph,
@@ -263,10 +317,15 @@ struct ReadPattern {
 class ReadCounter {
  public:
   explicit ReadCounter(const graph::MetaGraph& graph) : graph_(graph), ends_(graph.files.size()) {}
-  void add(std::span<const Step> steps);  // the next ones
+  // The next step.
+  void add(const Step& step) {
+    if (step.verb == Verb::copy && std::holds_alternative<graph::StorageId>(step.from)) add_read(step);
+  }
   const ReadPattern& pattern() const { return pattern_; }
 
  private:
+  void add_read(const Step& step);
+
   const graph::MetaGraph& graph_;
   ReadPattern pattern_;
   std::vector<std::optional<std::uint64_t>> ends_;  // of the last read in each file

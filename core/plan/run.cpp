@@ -151,7 +151,9 @@ class StepRunner {
              const std::optional<SumLimits>& limits = {})
       : machine_(machine), progress_(progress), recorder_(machine, std::move(used), blocks, limits) {}
 
-  void run(std::span<const Block> blocks, std::span<const Step> steps, std::size_t first) {
+  // `look`: called with each step and its number before it runs.
+  template <typename Look>
+  void run(std::span<const Block> blocks, std::span<const Step> steps, std::size_t first, const Look& look) {
     recorder_.make_room(blocks.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (i % kTogether == 0) {
@@ -159,6 +161,7 @@ class StepRunner {
         tell();
       }
       const Step& step = steps[i];
+      look(step, first + i);
       const Block& block = blocks[graph::index(step.block)];
       if (step.verb == Verb::copy) {
         machine_.copy(step, block);
@@ -204,7 +207,7 @@ Timeline run_on(Of& machine, const Plan& plan, Progress& progress, Timeline used
     progress.add_total(total);
   }
   StepRunner<Of> runner(machine, progress, std::move(used), plan.blocks.size());
-  runner.run(plan.blocks, plan.steps, 0);
+  runner.run(plan.blocks, plan.steps, 0, [](const Step&, std::size_t) {});
   return runner.finish();
 }
 
@@ -244,10 +247,13 @@ StreamedRun::StreamedRun(std::string_view name, const graph::MetaGraph& graph, D
 StreamedRun::~StreamedRun() = default;
 
 void StreamedRun::take(std::span<const Block> blocks, std::span<const Step> steps, std::size_t first) {
-  if (const auto problem = checker_.check(blocks, steps, first))
-    throw Error(ErrorCode::limit, "{}: {}", name_, *problem);
-  run_->run(blocks, steps, first);
-  reads_.add(steps);
+  checker_.begin(blocks);
+  run_->run(blocks, steps, first, [&](const Step& step, std::size_t at) {
+    if (!checker_.is_plain(step)) [[unlikely]]
+      if (const auto problem = checker_.check_step(step))
+        throw Error(ErrorCode::limit, "{}: step {}: {}", name_, at, *problem);
+    reads_.add(step);
+  });
 }
 
 Timeline StreamedRun::finish() { return run_->finish(); }

@@ -706,7 +706,7 @@ TEST(Prepacking, WritesThePackedWeightOnTheHostMachine) {
   std::vector<std::byte> stored(graph->storages[0].bytes);
   reader.read(graph::StorageId{0}, 0, stored);
   const std::span<const std::byte> made = host.bytes(plan::BlockId{0});
-  EXPECT_EQ(std::vector(made.begin(), made.end()), by_definition(*plan.blocks[0].prepack, stored));
+  EXPECT_EQ(std::vector(made.begin(), made.end()), by_definition(*plan.blocks[0].prepack(), stored));
 }
 
 TEST(Prepacking, LeavesWhatItCannotPack) {
@@ -731,7 +731,7 @@ TEST(Prepacking, OfAPackedBlockIsChecked) {
   EXPECT_EQ(testing::facts(plan::check_plan(odd, *graph).value_or("")), "2 6 0");
   plan::Plan read = plan;
   const plan::BlockId host =
-      plan::alloc(read, {.space = plan::Space::host, .bytes = 4, .use = plan::BlockUse::temporary});
+      plan::alloc(read, {.bytes = 4, .space = plan::Space::host, .use = plan::BlockUse::temporary});
   plan::copy(read, host, 0, plan::BlockId{0}, 0, 4);
   EXPECT_EQ(testing::facts(plan::check_plan(read, *graph).value_or("")), "5 0");
   plan.blocks[0].bytes += 1;

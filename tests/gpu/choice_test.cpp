@@ -236,11 +236,11 @@ TEST(MemoryType, MappedButNotCoherentIsNotUsed) {
 TEST(MemoryNeed, PeaksAreRoundedPerBlock) {
   plan::Plan plan;
   const plan::BlockId a =
-      plan::alloc(plan, {.space = plan::Space::device, .bytes = 1, .use = {}, .storage = {}, .label = {}});
-  plan::alloc(plan, {.space = plan::Space::device, .bytes = 257, .use = {}, .storage = {}, .label = {}});
+      plan::alloc(plan, {.bytes = 1, .space = plan::Space::device, .use = {}, .storage = {}, .extra = {}});
+  plan::alloc(plan, {.bytes = 257, .space = plan::Space::device, .use = {}, .storage = {}, .extra = {}});
   plan::free(plan, a);
-  plan::alloc(plan, {.space = plan::Space::device, .bytes = 10, .use = {}, .storage = {}, .label = {}});
-  plan::alloc(plan, {.space = plan::Space::host, .bytes = 0, .use = {}, .storage = {}, .label = {}});
+  plan::alloc(plan, {.bytes = 10, .space = plan::Space::device, .use = {}, .storage = {}, .extra = {}});
+  plan::alloc(plan, {.bytes = 0, .space = plan::Space::host, .use = {}, .storage = {}, .extra = {}});
   const plan::PerSpace<allocators::PoolForecast> expected = plan::pool_forecasts(plan, 256);
   EXPECT_EQ(expected[plan::index(plan::Space::device)].peak, 768u);
   std::vector<std::uint64_t> requests;
@@ -294,9 +294,9 @@ TEST(MemoryNeed, OfADeviceThatSharesTheSystemsMemoryIsAddedUp) {
 TEST(MemoryNeed, SpacesThatTakeTurnsAreNotAddedUp) {
   plan::Plan plan;
   std::vector<plan::BlockId> host;
-  for (int i = 0; i < 3; ++i) host.push_back(plan::alloc(plan, {.space = plan::Space::host, .bytes = 256}));
+  for (int i = 0; i < 3; ++i) host.push_back(plan::alloc(plan, {.bytes = 256, .space = plan::Space::host}));
   for (const plan::BlockId id : host) {
-    plan::alloc(plan, {.space = plan::Space::device, .bytes = 200});
+    plan::alloc(plan, {.bytes = 200, .space = plan::Space::device});
     plan::free(plan, id);
   }
   const MemoryNeeds needs = padded_needs(plan, 256, 7);
@@ -394,7 +394,7 @@ TEST(Pieces, AreCountedAtOnce) {
   // and a load that gives them back needs few
   plan::Plan turns;
   for (std::uint32_t i = 0; i < 9; ++i) {
-    turns.blocks.push_back({.space = plan::Space::device, .bytes = 300 << 20});
+    turns.blocks.push_back({.bytes = 300 << 20, .space = plan::Space::device});
     turns.steps.push_back({.verb = plan::Verb::alloc, .block = plan::BlockId{i}});
     turns.steps.push_back({.verb = plan::Verb::free, .block = plan::BlockId{i}});
   }
@@ -410,11 +410,11 @@ TEST(Pieces, ThatAShaderCannotSeeAreNamed) {
   EXPECT_EQ(unbindable_tensors(graph_of({5}), {}, small_device()).count, 0u);
   // one of them is packed to half its size
   plan::Plan packed;
-  packed.blocks.push_back({.space = plan::Space::device,
-                           .bytes = 100 << 20,
+  packed.blocks.push_back({.bytes = 100 << 20,
+                           .space = plan::Space::device,
                            .use = plan::BlockUse::storage,
                            .storage = graph::StorageId{2},
-                           .prepack = convert::Prepack{.from = graph::DType::f32, .to = graph::DType::f16}});
+                           .extra = convert::Prepack{.from = graph::DType::f32, .to = graph::DType::f16}});
   EXPECT_EQ(unbindable_tensors(graph, packed, small_device()).largest, graph::TensorId{1});
 }
 

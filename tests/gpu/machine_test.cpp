@@ -162,7 +162,7 @@ plan::BlockId make(plan::Plan& plan, plan::Space space, std::uint64_t bytes,
                    std::optional<graph::StorageId> storage = {}) {
   return plan::alloc(
       plan,
-      {.space = space, .bytes = bytes, .use = plan::BlockUse::storage, .storage = storage, .label = {}});
+      {.bytes = bytes, .space = space, .use = plan::BlockUse::storage, .storage = storage, .extra = {}});
 }
 
 class Machines : public DeviceTest {
@@ -307,7 +307,7 @@ class Memory : public DeviceTest {};
 
 plan::BlockId make_block(plan::Plan& plan, plan::Space space, std::uint64_t bytes, std::string label = {}) {
   return plan::alloc(plan,
-                     {.space = space, .bytes = bytes, .use = {}, .storage = {}, .label = std::move(label)});
+                     {.bytes = bytes, .space = space, .use = {}, .storage = {}, .extra = std::move(label)});
 }
 
 TEST_F(Memory, OnePoolBlockHoldsASmallPlan) {
@@ -435,11 +435,11 @@ TEST_F(Memory, CanceledAnywhereNothingIsLeft) {
 TEST_F(Memory, AFileThatShrinksIsAnError) {
   const ModelFile model({1 << 20});
   plan::Plan plan;
-  const plan::BlockId mapped = plan::alloc(plan, {.space = plan::Space::page_cache,
-                                                  .bytes = 1 << 20,
+  const plan::BlockId mapped = plan::alloc(plan, {.bytes = 1 << 20,
+                                                  .space = plan::Space::page_cache,
                                                   .use = {},
                                                   .storage = graph::StorageId{0},
-                                                  .label = {}});
+                                                  .extra = {}});
   plan::copy(plan, mapped, 0, graph::StorageId{0}, 0, 1 << 20);
   const plan::BlockId block = make_block(plan, plan::Space::device, 1 << 20);
   const io::StorageReader reader(model.graph());

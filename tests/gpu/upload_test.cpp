@@ -358,11 +358,11 @@ TEST_F(Upload, VerifyNamesTheTensorAndTheByte) {
 TEST_F(Upload, AMissingTensorIsNotVerified) {
   const ModelFile model({100, 200});
   plan::Plan plan;
-  const plan::BlockId block = plan::alloc(plan, {.space = plan::Space::device,
-                                                 .bytes = 100,
+  const plan::BlockId block = plan::alloc(plan, {.bytes = 100,
+                                                 .space = plan::Space::device,
                                                  .use = plan::BlockUse::storage,
                                                  .storage = graph::StorageId{0},
-                                                 .label = {}});
+                                                 .extra = {}});
   plan::copy(plan, block, 0, graph::StorageId{0}, 0, 100);
   Progress progress;
   const UploadReport report = upload(model.graph(), plan, {.verify = true}, progress);
@@ -656,7 +656,7 @@ TEST_F(PackedUpload, NamesWhatDiffers) {
   plan::Plan plan =
       load::make_plan(*model.graph(), load::find_method("per_tensor"), {graph::StorageId{0}}, inputs);
   for (plan::Step& step : plan.steps)
-    if (step.verb == plan::Verb::copy && plan.block(step.block).prepack)
+    if (step.verb == plan::Verb::copy && plan.block(step.block).prepack())
       step.bytes /= 2;  // half of it never comes
   Progress progress;
   const UploadReport report = upload(model.graph(), plan, {.verify = true}, progress);

@@ -587,19 +587,15 @@ TEST(UploadMisfit, a_software_device_has_the_system_only) {
 TEST(UploadMisfit, names_a_tensor_that_no_block_can_hold) {
   load::Projection projection = peaks(5 * kGiB, 0, 0);
   projection.plan.blocks = {
-      {.space = plan::Space::device, .bytes = 5 * kGiB, .use = {}, .storage = {}, .label = "big"}};
+      {.bytes = 5 * kGiB, .space = plan::Space::device, .use = {}, .storage = {}, .extra = "big"}};
   EXPECT_EQ(loadline::testing::facts(upload_misfit(projection, {}, discrete(24 * kGiB), 64 * kGiB)),
             "5.00 5368709120 4.00 4294967296");
 }
 
 TEST(UploadMisfit, says_that_a_device_cannot_pack) {
   load::Projection projection = peaks(kGiB, 0, 0);
-  projection.plan.blocks = {{.space = plan::Space::device,
-                             .bytes = 4,
-                             .use = {},
-                             .storage = {},
-                             .label = {},
-                             .prepack = convert::Prepack{}}};
+  projection.plan.blocks = {
+      {.bytes = 4, .space = plan::Space::device, .use = {}, .storage = {}, .extra = convert::Prepack{}}};
   gpu::DeviceInfo device = discrete(24 * kGiB);
   EXPECT_NE(upload_misfit(projection, {}, device, 64 * kGiB), "");
   device.packs = true;

@@ -185,7 +185,7 @@ TEST(OptimalOrder, IsNeverProvenWhereAnotherOrderIsBetter) {
 }
 
 plan::BlockId make(plan::Plan& plan, plan::Space space, std::uint64_t bytes, graph::StorageId id) {
-  return plan::alloc(plan, {.space = space, .bytes = bytes, .use = plan::BlockUse::storage, .storage = id});
+  return plan::alloc(plan, {.bytes = bytes, .space = space, .use = plan::BlockUse::storage, .storage = id});
 }
 
 // Loads beside those of the table, that raise and sink the level in every way.

@@ -562,15 +562,15 @@ TEST(Measure, RefusesWhatCannotBeRun) {
   deflated->storages[0].encoding = graph::Encoding::deflate;
   EXPECT_EQ(code_of(deflated, plan_of(*deflated, "mmap_assign")), ErrorCode::unsupported);
   plan::Plan quantized;
-  const plan::BlockId block = plan::alloc(quantized, {.space = plan::Space::host, .bytes = 18});
+  const plan::BlockId block = plan::alloc(quantized, {.bytes = 18, .space = plan::Space::host});
   plan::copy(quantized, block, 0, graph::StorageId{0}, 0, 64,
              plan::Cast{graph::DType::bf16, graph::DType::q4_0});
   EXPECT_EQ(code_of(graph, quantized), ErrorCode::unsupported);
   plan::Plan huge;
-  plan::alloc(huge, {.space = plan::Space::host, .bytes = std::uint64_t{1} << 60});
+  plan::alloc(huge, {.bytes = std::uint64_t{1} << 60, .space = plan::Space::host});
   EXPECT_EQ(code_of(graph, huge), ErrorCode::no_fit);
   plan::Plan wrong;
-  plan::free(wrong, plan::alloc(wrong, {.space = plan::Space::host, .bytes = 8}));
+  plan::free(wrong, plan::alloc(wrong, {.bytes = 8, .space = plan::Space::host}));
   plan::free(wrong, plan::BlockId{0});
   EXPECT_EQ(code_of(graph, wrong), ErrorCode::usage);
 

@@ -283,9 +283,9 @@ TEST(CacheLimit, ASecondPassReadsEverythingAgain) {
   std::vector<plan::BlockId> model, mapped;
   for (std::uint32_t i = 0; i < sizes.size(); ++i) {
     model.push_back(
-        plan::alloc(plan, {.space = plan::Space::host, .bytes = sizes[i], .storage = graph::StorageId{i}}));
+        plan::alloc(plan, {.bytes = sizes[i], .space = plan::Space::host, .storage = graph::StorageId{i}}));
     mapped.push_back(plan::alloc(
-        plan, {.space = plan::Space::page_cache, .bytes = sizes[i], .storage = graph::StorageId{i}}));
+        plan, {.bytes = sizes[i], .space = plan::Space::page_cache, .storage = graph::StorageId{i}}));
     plan::copy(plan, mapped[i], 0, graph::StorageId{i}, 0, sizes[i]);
   }
   for (std::size_t i = 0; i < sizes.size(); ++i) plan::copy(plan, model[i], 0, mapped[i], 0, sizes[i]);
@@ -322,8 +322,8 @@ TEST(CacheLimit, DropsWhatWasUsedLongestAgo) {
   std::vector<plan::BlockId> mapped;
   for (std::uint32_t i = 0; i < 3; ++i)
     mapped.push_back(plan::alloc(
-        plan, {.space = plan::Space::page_cache, .bytes = sizes[i], .storage = graph::StorageId{i}}));
-  const plan::BlockId target = plan::alloc(plan, {.space = plan::Space::host, .bytes = sizes[0]});
+        plan, {.bytes = sizes[i], .space = plan::Space::page_cache, .storage = graph::StorageId{i}}));
+  const plan::BlockId target = plan::alloc(plan, {.bytes = sizes[0], .space = plan::Space::host});
   for (std::uint32_t i = 0; i < 3; ++i) plan::copy(plan, mapped[i], 0, graph::StorageId{i}, 0, sizes[i]);
   for (const std::size_t i : {0u, 2u, 1u}) plan::copy(plan, target, 0, mapped[i], 0, sizes[i]);
   ASSERT_EQ(plan::check_plan(plan, graph), std::nullopt);
@@ -359,7 +359,7 @@ TEST(CacheLimit, NeverReadsLessFromASmallerCache) {
 namespace {
 
 plan::Block block_of(plan::Space space, std::uint64_t bytes) {
-  return {.space = space, .bytes = bytes, .use = plan::BlockUse::temporary, .storage = {}, .label = "block"};
+  return {.bytes = bytes, .space = space, .use = plan::BlockUse::temporary, .storage = {}, .extra = "block"};
 }
 
 TEST(SpaceProblem, HasTheBlocksOfOneSpaceThatHaveBytes) {

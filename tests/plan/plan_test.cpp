@@ -268,16 +268,33 @@ TEST(Orders, ForwardFollowsTheModel) {
                                                "lm_head.weight"}));
 }
 
+// What a run says that is given the first step alone and then the others.
+std::optional<std::string> streamed_problem(const plan::Plan& plan, const graph::MetaGraph& graph) {
+  Progress progress;
+  plan::DryMachine machine;
+  plan::StreamedRun run("load", graph, machine, {}, progress);
+  const std::span<const plan::Step> steps = plan.steps;
+  try {
+    run.take(plan.blocks, steps.first(1), 0);
+    run.take(plan.blocks, steps.subspan(1), 1);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
 TEST(CheckPlan, FindsEveryViolation) {
   const graph::MetaGraph graph = graph_of({100, 50});
   const auto plan_with = [&](auto build) {
     plan::Plan plan;
-    const plan::BlockId a = plan::alloc(plan, {.space = plan::Space::host,
-                                               .bytes = 100,
+    const plan::BlockId a = plan::alloc(plan, {.bytes = 100,
+                                               .space = plan::Space::host,
                                                .use = plan::BlockUse::storage,
                                                .storage = graph::StorageId{0}});
     build(plan, a);
-    return plan::check_plan(plan, graph);
+    const auto problem = plan::check_plan(plan, graph);
+    EXPECT_EQ(streamed_problem(plan, graph), problem ? std::optional("load: " + *problem) : std::nullopt);
+    return problem;
   };
   EXPECT_EQ(plan_with([](plan::Plan&, plan::BlockId) {}), std::nullopt);
   EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId a) { plan::free(p, a), plan::free(p, a); }));
@@ -299,23 +316,23 @@ TEST(CheckPlan, FindsEveryViolation) {
   EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId a) { plan::copy(p, a, 0, plan::BlockId{9}, 0, 1); }));
   EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId) { plan::free(p, plan::BlockId{9}); }));
   EXPECT_TRUE(plan_with(
-      [](plan::Plan& p, plan::BlockId) { plan::alloc(p, {.space = plan::Space::page_cache, .bytes = 10}); }));
+      [](plan::Plan& p, plan::BlockId) { plan::alloc(p, {.bytes = 10, .space = plan::Space::page_cache}); }));
   EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId) {
-    plan::alloc(p, {.space = plan::Space::page_cache,
-                    .bytes = 101,
+    plan::alloc(p, {.bytes = 101,
+                    .space = plan::Space::page_cache,
                     .use = plan::BlockUse::storage,
                     .storage = graph::StorageId{0}});
   }));
   EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId a) {
     plan::copy(p,
-               plan::alloc(p, {.space = plan::Space::page_cache,
-                               .bytes = 50,
+               plan::alloc(p, {.bytes = 50,
+                               .space = plan::Space::page_cache,
                                .use = plan::BlockUse::storage,
                                .storage = graph::StorageId{1}}),
                0, a, 0, 1);
   }));
   EXPECT_TRUE(plan_with([](plan::Plan& p, plan::BlockId) {
-    plan::alloc(p, {.space = plan::Space::host, .bytes = ~std::uint64_t{0} - 50});
+    plan::alloc(p, {.bytes = ~std::uint64_t{0} - 50, .space = plan::Space::host});
   }));
 }
 
@@ -364,7 +381,7 @@ TEST(Run, WhatIsAliveComesLargestFirst) {
     for (std::uint64_t i = 0; i < 6000; ++i) {
       const std::uint64_t bytes = 1 + i * 7919 % sizes;
       const plan::BlockId id =
-          plan::alloc(plan, {.space = i % 3 == 0 ? plan::Space::host : plan::Space::device, .bytes = bytes});
+          plan::alloc(plan, {.bytes = bytes, .space = i % 3 == 0 ? plan::Space::host : plan::Space::device});
       if (i % 3 != 0) expected.emplace_back(~bytes, id);
     }
     std::sort(expected.begin(), expected.end());
@@ -394,7 +411,7 @@ TEST(DryMachine, CountsTheMemoryThatTheSystemGives) {
     return plan::run(plan, machine).seconds;
   };
   const auto block = [](plan::Space space, std::optional<graph::StorageId> storage = {}) {
-    return plan::Block{.space = space, .bytes = 1'000'000'000, .use = {}, .storage = storage, .label = {}};
+    return plan::Block{.bytes = 1'000'000'000, .space = space, .use = {}, .storage = storage, .extra = {}};
   };
   const plan::Block device = block(plan::Space::device), staging = block(plan::Space::staging),
                     value = block(plan::Space::host);

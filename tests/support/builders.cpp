@@ -303,7 +303,7 @@ class Generator {
                                 : below(3) == 0                  ? whole
                                                                  : 1 + below(20'000);
     alive_.push_back(plan::alloc(
-        plan_, {.space = space, .bytes = bytes, .use = plan::BlockUse::storage, .storage = storage}));
+        plan_, {.bytes = bytes, .space = space, .use = plan::BlockUse::storage, .storage = storage}));
   }
 
   void drop_block() {

@@ -602,7 +602,7 @@ TEST(UsageColumns, FollowEveryStepWhereThereIsRoom) {
 TEST(UsageColumns, BeginAtTheirStep) {
   for (const std::size_t steps : {100u, 240u, 480u}) {
     plan::Plan plan;
-    for (std::size_t i = 0; i < steps; ++i) plan::alloc(plan, {.space = plan::Space::device, .bytes = i + 1});
+    for (std::size_t i = 0; i < steps; ++i) plan::alloc(plan, {.bytes = i + 1, .space = plan::Space::device});
     plan::DryMachine machine;
     const plan::Timeline timeline = plan::run(plan, machine);
     const auto columns = usage_columns(timeline, steps, RunAxis::steps, plan::kAllSpaces, steps);
@@ -615,9 +615,9 @@ TEST(UsageColumns, BeginAtTheirStep) {
 
 TEST(UsageColumns, OfARunThatTakesNoTimeAreItsMost) {
   plan::Plan plan;
-  const plan::BlockId a = plan::alloc(plan, {.space = plan::Space::device, .bytes = 100});
+  const plan::BlockId a = plan::alloc(plan, {.bytes = 100, .space = plan::Space::device});
   plan::free(plan, a);
-  plan::alloc(plan, {.space = plan::Space::host, .bytes = 30});
+  plan::alloc(plan, {.bytes = 30, .space = plan::Space::host});
   plan::DryMachine machine;
   const plan::Timeline timeline = plan::run(plan, machine);
   ASSERT_EQ(timeline.seconds, 0);

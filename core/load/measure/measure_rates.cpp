@@ -197,11 +197,11 @@ void measure_memory(std::uint64_t bytes, MeasuredRates& rates, Progress& progres
   rates.how["memory_copy"] = fmt::format("{}, one thread, median of {}", format_bytes(count), kRuns);
 
   const io::StorageReader nothing(std::make_shared<const graph::MetaGraph>());
-  const plan::Block block = {.space = plan::Space::host,
-                             .bytes = bytes,
+  const plan::Block block = {.bytes = bytes,
+                             .space = plan::Space::host,
                              .use = plan::BlockUse::temporary,
                              .storage = {},
-                             .label = "rates"};
+                             .extra = "rates"};
   seconds.clear();
   for (std::size_t run = 0; run < kRuns; ++run) {
     progress.check_canceled();

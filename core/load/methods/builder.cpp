@@ -97,11 +97,11 @@ std::vector<StorageOrder> MethodBuilder::by_shard() const {
 }
 
 plan::BlockId MethodBuilder::make(plan::Space space, graph::StorageId id, plan::BlockUse use) {
-  return plan::alloc(plan_, {.space = space, .bytes = bytes(id), .use = use, .storage = id});
+  return plan::alloc(plan_, {.bytes = bytes(id), .space = space, .use = use, .storage = id});
 }
 
 plan::BlockId MethodBuilder::make_cast(plan::Space space, graph::StorageId id, plan::BlockUse use) {
-  return plan::alloc(plan_, {.space = space, .bytes = cast_bytes(id), .use = use, .storage = id});
+  return plan::alloc(plan_, {.bytes = cast_bytes(id), .space = space, .use = use, .storage = id});
 }
 
 std::vector<plan::BlockId> MethodBuilder::make_all(plan::Space space, plan::BlockUse use) {
@@ -131,11 +131,11 @@ void MethodBuilder::drop_all(const std::vector<plan::BlockId>& blocks) {
 std::optional<plan::BlockId> MethodBuilder::untied_head(plan::Space space, plan::BlockUse use) {
   const std::optional<graph::StorageId> embedding = parts_->shared_embedding();
   if (!embedding || bytes(*embedding) == 0) return std::nullopt;
-  return plan::alloc(plan_, {.space = space,
-                             .bytes = cast_bytes(*embedding),
+  return plan::alloc(plan_, {.bytes = cast_bytes(*embedding),
+                             .space = space,
                              .use = use,
                              .storage = {},
-                             .label = "head that is not tied"});
+                             .extra = "head that is not tied"});
 }
 
 std::vector<plan::BlockId> MethodBuilder::build() {
@@ -162,11 +162,11 @@ void MethodBuilder::fill_by_shard(const std::vector<plan::BlockId>& model, plan:
 
 void MethodBuilder::activations() {
   if (activations_ == 0) return;
-  plan::alloc(plan_, {.space = computes_on_host(bound_.placement) ? plan::Space::host : plan::Space::device,
-                      .bytes = activations_,
+  plan::alloc(plan_, {.bytes = activations_,
+                      .space = computes_on_host(bound_.placement) ? plan::Space::host : plan::Space::device,
                       .use = plan::BlockUse::value,
                       .storage = {},
-                      .label = "activations"});
+                      .extra = "activations"});
 }
 
 void MethodBuilder::touch_views() {
@@ -175,7 +175,7 @@ void MethodBuilder::touch_views() {
     const std::uint64_t used = reads.of(id);
     const plan::BlockId pages = plan::alloc(
         plan_,
-        {.space = plan::Space::page_cache, .bytes = used, .use = plan::BlockUse::storage, .storage = id});
+        {.bytes = used, .space = plan::Space::page_cache, .use = plan::BlockUse::storage, .storage = id});
     plan::copy(plan_, pages, 0, id, 0, used);
   }
   plan::mark(plan_, "weights on the host touched");
@@ -197,11 +197,11 @@ plan::Plan MethodBuilder::finish() {
   plan::mark(plan_, "loaded");
   if (!views_.empty() && uses_weights(bound_.request)) touch_views();
   if (offloaded_ > 0)
-    plan::alloc(plan_, {.space = plan::Space::device,
-                        .bytes = offloaded_,
+    plan::alloc(plan_, {.bytes = offloaded_,
+                        .space = plan::Space::device,
                         .use = plan::BlockUse::temporary,
                         .storage = {},
-                        .label = "offloaded weight in use"});
+                        .extra = "offloaded weight in use"});
   activations();
   return std::move(plan_);
 }
@@ -224,11 +224,11 @@ TransferRing::TransferRing(plan::Plan& plan, std::uint32_t slots, std::uint64_t 
                 format_bytes(slot_bytes), format_grouped(bytes / slot_bytes), format_bytes(bytes),
                 format_grouped(kMostTransfers), remedy);
   for (std::uint32_t i = 0; i < slots; ++i)
-    slots_.push_back(plan::alloc(plan_, {.space = plan::Space::staging,
-                                         .bytes = slot_bytes_,
+    slots_.push_back(plan::alloc(plan_, {.bytes = slot_bytes_,
+                                         .space = plan::Space::staging,
                                          .use = plan::BlockUse::ring_slot,
                                          .storage = {},
-                                         .label = fmt::format("ring slot {}", i)}));
+                                         .extra = fmt::format("ring slot {}", i)}));
 }
 
 void TransferRing::send(graph::StorageId from, std::uint64_t bytes, plan::BlockId to, std::uint64_t unit,

@@ -25,11 +25,11 @@ plan::Plan load_and_repack(MethodBuilder& b, bool together) {
   std::vector<bool> grouped(b.graph().storages.size(), false);
   std::vector<plan::BlockId> fused;
   const auto make = [&](const ExpertGroup& group, plan::BlockUse use) {
-    return plan::alloc(b.plan(), {.space = plan::Space::device,
-                                  .bytes = group.bytes,
+    return plan::alloc(b.plan(), {.bytes = group.bytes,
+                                  .space = plan::Space::device,
                                   .use = use,
                                   .storage = {},
-                                  .label = group.label});
+                                  .extra = group.label});
   };
   for (const ExpertGroup& group : groups) {
     fused.push_back(make(group, plan::BlockUse::temporary));

@@ -71,20 +71,20 @@ class LlamaCpp {
  private:
   void host_block(std::uint64_t bytes, std::string label) {
     if (bytes == 0) return;
-    plan::alloc(b_.plan(), {.space = plan::Space::host,
-                            .bytes = bytes,
+    plan::alloc(b_.plan(), {.bytes = bytes,
+                            .space = plan::Space::host,
                             .use = plan::BlockUse::value,
                             .storage = {},
-                            .label = std::move(label)});
+                            .extra = std::move(label)});
   }
 
   std::optional<plan::BlockId> aligned_buffer(graph::StorageId id, std::uint64_t piece) {
     if (piece == 0) return std::nullopt;
-    return plan::alloc(b_.plan(), {.space = plan::Space::host,
-                                   .bytes = std::min(b_.bytes(id), piece),
+    return plan::alloc(b_.plan(), {.bytes = std::min(b_.bytes(id), piece),
+                                   .space = plan::Space::host,
                                    .use = plan::BlockUse::temporary,
                                    .storage = {},
-                                   .label = "aligned buffer"});
+                                   .extra = "aligned buffer"});
   }
 
   void read_repacked(graph::StorageId id, std::uint64_t piece) {

@@ -100,11 +100,11 @@ plan::Plan load_runai(MethodBuilder& b) {
   for (std::size_t from = 0, to = 0; from < sizes.size(); from = to) {
     std::uint64_t bytes = 0;
     for (; to < sizes.size() && (to == from || sizes[to] <= buffers.bytes - bytes); ++to) bytes += sizes[to];
-    flying.push_back({plan::alloc(b.plan(), {.space = plan::Space::host,
-                                             .bytes = bytes,
+    flying.push_back({plan::alloc(b.plan(), {.bytes = bytes,
+                                             .space = plan::Space::host,
                                              .use = plan::BlockUse::ring_slot,
                                              .storage = {},
-                                             .label = "request of the streamer"}),
+                                             .extra = "request of the streamer"}),
                       from, to});
     std::uint64_t at = 0;
     for (std::size_t i = from; i < to; at += sizes[i++])

@@ -44,7 +44,7 @@ std::vector<Item> items_of(const MethodBuilder& b, const StorageOrder& order,
 plan::BlockId make_fused(MethodBuilder& b, plan::Space space, std::string label, std::uint64_t bytes,
                          plan::BlockUse use) {
   return plan::alloc(b.plan(),
-                     {.space = space, .bytes = bytes, .use = use, .storage = {}, .label = std::move(label)});
+                     {.bytes = bytes, .space = space, .use = use, .storage = {}, .extra = std::move(label)});
 }
 
 std::uint64_t cast_bytes_of(const MethodBuilder& b, const ExpertGroup& group) {

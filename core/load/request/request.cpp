@@ -175,8 +175,8 @@ std::vector<Use> uses_of(const plan::Plan& plan) {
 void require_whole_numbers(const plan::Plan& plan, const graph::MetaGraph& graph) {
   for (const plan::Step& step : plan.steps) {
     const plan::Block& to = plan.block(step.block);
-    if (step.verb != plan::Verb::copy || !to.prepack) continue;
-    const std::uint64_t unit = graph::dtype_info(to.prepack->from).block_bytes;
+    if (step.verb != plan::Verb::copy || !to.prepack()) continue;
+    const std::uint64_t unit = graph::dtype_info(to.prepack()->from).block_bytes;
     if (step.offset % unit == 0 && step.bytes % unit == 0) continue;
     throw Error(ErrorCode::unsupported, {.tensor = plan::block_label(to, graph, graph::first_owner(graph))},
                 "this load divides it at byte {}, inside a number of {} bytes: it cannot be packed piece by "
@@ -253,12 +253,12 @@ plan::Plan with_prepacks(plan::Plan plan, const graph::MetaGraph& graph, const P
       throw Error(
           ErrorCode::unsupported,
           "this load keeps several tensors in one allocation of device memory ('{}'): they cannot be packed",
-          safe_display(block.label ? *block.label : "", 60));
+          safe_display(block.label(), 60));
     if (block.space != plan::Space::device || block.use != plan::BlockUse::storage || !block.storage ||
         uses[i] != Use::filled || block.bytes != graph.storage(*block.storage).bytes)
       continue;
     if (const std::optional<convert::Prepack>& how = prepacks[graph::index(*block.storage)]) {
-      block.prepack = *how;
+      block.extra = *how;
       block.bytes = convert::prepacked_bytes(*how);
       packed = true;
     }
