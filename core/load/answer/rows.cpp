@@ -3,6 +3,7 @@
 
 #include "core/base/option.h"
 #include "core/base/tasks.h"
+#include "core/io/system_memory.h"
 #include "core/load/methods/framework_sizes.h"
 #include "core/load/order/optimal_order.h"
 #include "core/plan/plan.h"
@@ -176,7 +177,13 @@ class Comparison {
     return used;
   }
 
+  // Of a large model the next load would keep the most that each list ever needed: it begins with none.
   void give_back(Projection projection) {
+    constexpr std::size_t kLarge = 500'000;
+    if (graph_.storages.size() >= kLarge) {
+      projection = {};
+      return io::release_free_memory();
+    }
     const std::lock_guard lock(mutex_);
     used_.push_back(std::move(projection));
   }
