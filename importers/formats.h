@@ -42,6 +42,8 @@ graph::MetaGraph read_safetensors(const Source& source);
 // Tensors, __metadata__ and notes of one file. Opens no siblings. `names`, if not null, receives an index
 // from tensor name to position.
 graph::MetaGraph read_safetensors_file(const io::SourceFile& file, graph::NameIndex* names = nullptr);
+// Gives back the memory that it keeps for the next file.
+void forget_safetensors_memory();
 
 // LiteRT (TensorFlow Lite): the tensors with stored data, and the operators of the first subgraph.
 Match sniff_tflite(std::string_view head, std::string_view path);

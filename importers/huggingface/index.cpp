@@ -154,6 +154,7 @@ class ShardLoop {
 void open_shards(const Source& source, const std::vector<std::string>& names,
                  const std::function<void(OpenedShard shard)>& take) {
   ShardLoop(source, names, take).run();
+  forget_safetensors_memory();
 }
 
 std::size_t threads_for_shards(std::size_t shards) {

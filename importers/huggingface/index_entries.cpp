@@ -171,7 +171,7 @@ std::optional<HfWeightMap::Metadata> HfWeightMap::scan_piece(std::size_t piece, 
   // the braces take the place of ",\n"
   if (!last) std::ranges::copy(kBehind, text + to - kBehind.size());
 
-  thread_local dom::parser parser;
+  dom::parser parser;
   IndexText index(parser, {whole, static_cast<std::size_t>(text + to - whole)}, file_.path());
   index.read(each);
   if (!index.fault().empty()) return std::nullopt;

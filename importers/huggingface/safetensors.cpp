@@ -12,6 +12,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <tuple>
 #include <utility>
 
@@ -51,8 +52,8 @@ struct Entry {
   std::uint64_t begin = 0, end = 0;
 };
 
-// Memory reused for the next header on the same thread: a model may have hundreds of shards, and allocating
-// anew for each costs more than parsing.
+// Memory reused for the next header: a model may have hundreds of shards, and allocating anew for each costs
+// more than parsing.
 struct Scratch {
   std::unique_ptr<char[]> buffer;
   std::size_t buffer_bytes = 0;
@@ -60,7 +61,34 @@ struct Scratch {
   std::unique_ptr<dom::parser>
       parser;  // holds what the entries point to, unless they are plain: then they point into the text
 };
-thread_local Scratch scratch;
+
+// What headers that were read leave for the next. Not a thread's own: a thread that cannot register the end
+// of its own objects, for want of memory, ends the program.
+class SpareScratch {
+ public:
+  Scratch take() {
+    const std::lock_guard lock(mutex_);
+    return count_ == 0 ? Scratch() : std::move(spare_[--count_]);
+  }
+  void leave(Scratch scratch) {
+    const std::lock_guard lock(mutex_);
+    if (count_ < spare_.size()) spare_[count_++] = std::move(scratch);
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    while (count_ > 0) spare_[--count_] = {};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::array<Scratch, 8> spare_;  // threads that read shards at once
+  std::size_t count_ = 0;
+};
+
+SpareScratch& spare_scratch() {
+  static SpareScratch spare;
+  return spare;
+}
 
 // Reads one header into a graph. Every Error names the file and, if one is concerned, the tensor. What a
 // parser makes of the header is the law; read_plain() is quicker for what it takes.
@@ -103,7 +131,7 @@ class HeaderReader : GraphReader {
     if (n > file_.size() - 8)
       throw Error(ErrorCode::malformed, start, "the header claims {} bytes, {} follow", n, file_.size() - 8);
     const auto needed = static_cast<std::size_t>(n) + simdjson::SIMDJSON_PADDING;
-    scratch_ = std::exchange(scratch, {});
+    scratch_ = spare_scratch().take();
     if (scratch_.buffer_bytes < needed) {
       scratch_.buffer.reset(new char[needed]);
       scratch_.buffer_bytes = needed;
@@ -200,7 +228,7 @@ class HeaderReader : GraphReader {
     constexpr std::size_t kMostKept = 256 << 10;  // the parser takes about 14 times as much
     if (scratch_.buffer_bytes > kMostKept) return;
     scratch_.entries.clear();
-    scratch = std::move(scratch_);
+    spare_scratch().leave(std::move(scratch_));
   }
 
   void read_fields(dom::object root) {
@@ -371,6 +399,8 @@ class HeaderReader : GraphReader {
 graph::MetaGraph read_safetensors_file(const io::SourceFile& file, graph::NameIndex* names) {
   return HeaderReader(file, names).read();
 }
+
+void forget_safetensors_memory() { spare_scratch().clear(); }
 
 // The format has no magic: a plausible length followed by an object is the strongest evidence.
 Match sniff_safetensors(std::string_view head, std::string_view path) {
