@@ -217,6 +217,7 @@ class Crash:
     def source_changes(self):
         job = self.jobs[1]
         for how in ("truncated", "written to", "replaced"):
+            refused, complete = 0, 0
             for _ in range(4):
                 self.fresh(job)
                 self.input = os.path.join(self.folder, "changing")
@@ -242,9 +243,15 @@ class Crash:
                 said, _ = process.communicate()
                 if not running:
                     continue  # it was not far enough, or too far
+                if process.returncode == 0:  # the sources had been checked for the last time
+                    expect(contents(self.work) == job.reference, f"source {how}: another output")
+                    complete += 1
+                    continue
+                refused += 1
                 expect(process.returncode == 1, f"source {how}: exit {process.returncode}: {said}")
                 expect(not contents(self.work) and not hidden(self.work), f"source {how}: something is left")
                 print(f"  source {how}: {said.strip().splitlines()[-1]}")
+            expect(refused > 0 or complete == 0, f"source {how}: never refused")
 
     def small_disk(self):
         if os.geteuid() != 0:
