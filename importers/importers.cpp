@@ -2,6 +2,7 @@
 // stand in core/graph/names/file_names.cpp.
 #include "core/base/error.h"
 #include "core/base/tasks.h"
+#include "core/base/text.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/file_names.h"
 #include "core/graph/packed/quantization.h"
@@ -93,11 +94,58 @@ graph::packed::StoredModules validated_modules(const graph::MetaGraph& graph) {
   return std::move(*modules);
 }
 
+// What a file of no format here begins with, in lower case, and what to say of it.
+struct Known {
+  std::string_view begin;
+  std::string_view sentence;
+};
+
+// The magics of ggml stood for whole numbers, and their bytes stand in the file in turned order.
+constexpr auto kKnown = std::to_array<Known>({
+    {"lmgg",
+     "a ggml file from before GGUF, as whisper.cpp has them and llama.cpp had until March 2023: open the "
+     "original model or a GGUF file of it"},
+    {"fmgg",
+     "a ggml file of llama.cpp from before GGUF (ggmf): open the original model or a GGUF file of it"},
+    {"tjgg",
+     "a ggml file of llama.cpp from before GGUF (ggjt): open the original model or a GGUF file of it"},
+    {"algg",
+     "a LoRA adapter of llama.cpp from before GGUF (ggla): open the original adapter or a GGUF file of it"},
+    {"<!doctype html", "a web page, not a model: download the file itself"},
+    {"<html", "a web page, not a model: download the file itself"},
+});
+
+// Git LFS (docs/spec.md): lines of a key and a value, "version" first, one of them "size".
+bool is_pointer(std::string_view text) {
+  return text.starts_with("version https://git-lfs.github.com/spec/") ||
+         text.starts_with("version https://hawser.github.com/spec/");
+}
+
+std::string pointed_size(std::string_view text) {
+  for (const std::string_view line : split(text, '\n'))
+    if (const auto bytes = line.starts_with("size ") ? text_as<std::uint64_t>(line.substr(5)) : std::nullopt)
+      return fmt::format(" of {} bytes", *bytes);
+  return "";
+}
+
 }  // namespace
 
 std::span<const Importer> importers() { return kImporters; }
 
+void refuse_known(const io::SourceFile& file) {
+  const std::string head = file.head(kMostPointer);
+  const ErrorPlace place{.file = file.path(), .byte = 0};
+  if (file.size() < kMostPointer && is_pointer(head))
+    throw Error(ErrorCode::unsupported, place,
+                "a Git LFS pointer to a file{} that has not been downloaded: `git lfs pull` downloads it",
+                pointed_size(head));
+  for (const Known& known : kKnown)
+    if (lower_case(head.substr(0, known.begin.size())) == known.begin)
+      throw Error(ErrorCode::unsupported, place, "{}", known.sentence);
+}
+
 const Importer& importer_for(const io::SourceFile& file) {
+  refuse_known(file);
   const std::string head = file.head(kSniffBytes);
   if (head.empty() && !graph::has_ending_of(file.path(), "safetensors"))
     throw Error(ErrorCode::malformed, {.file = file.path()}, "the file is empty");

@@ -93,7 +93,9 @@ std::shared_ptr<const io::SourceFile> ModelFolder::open(const std::string& name,
                 asked_by.empty() ? "" : fmt::format("asked for by '{}': ", safe_display(asked_by)),
                 safe_display(real.string(), 200))
         .with({"follow_links", "on"});
-  return std::make_shared<const io::SourceFile>(io::SourceFile::adopt(std::move(fd), path));
+  auto file = std::make_shared<const io::SourceFile>(io::SourceFile::adopt(std::move(fd), path));
+  if (file->size() < kMostPointer) refuse_known(*file);
+  return file;
 }
 
 // --- Resolves a path as a file, a folder, a cache or a hub name, in that order.
@@ -267,7 +269,12 @@ Source resolve_model_folder(const fs::path& path, const Opening& options) {
   const Listing listing = list_model_folder(path, options.consumed);
   const std::vector<std::string>& names = listing.names;
   std::vector<std::string> found = candidates(names);
-  std::erase_if(found, [&](const std::string& name) { return is_foreign_bin(*folder, name); });
+  const auto foreign = std::stable_partition(
+      found.begin(), found.end(), [&](const auto& name) { return !is_foreign_bin(*folder, name); });
+  if (foreign == found.begin())
+    for (const std::string& name : found)
+      if (const auto file = folder->open(name)) refuse_known(*file);
+  found.erase(foreign, found.end());
   if (found.empty())
     throw Error(ErrorCode::unsupported, {.file = path.string()},
                 names.empty()

@@ -67,6 +67,40 @@ TEST(Table, EveryImporterHasFileNamesThatAFolderOpens) {
   }
 }
 
+// --- Files that are known not to be models.
+
+std::string pointer(std::string_view size) {
+  return "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, '4') + "\n" +
+         std::string(size);
+}
+
+TEST(Known, APointerOfGitLfsIsOneWhateverItsName) {
+  for (const char* name : {"m.safetensors", "m.gguf", "m.bin", "m.pt", "m.onnx", "config.json", "m.npy", "m"})
+    EXPECT_EQ(testing::facts_of([&] { testing::import_bytes(name, pointer("size 976797816\n")); }),
+              std::string("unsupported ") + name + " 0 976797816")
+        << name;
+  const auto says = [](const std::string& text) {
+    return testing::import_error("m.gguf", text).find("Git LFS") != std::string::npos;
+  };
+  EXPECT_TRUE(says(pointer("")));
+  EXPECT_TRUE(says(pointer("size many\n")));
+  EXPECT_TRUE(says("version https://hawser.github.com/spec/v1\nsize 5\n"));
+  EXPECT_FALSE(says(pointer("size 5\n") + std::string(1024, '\n')));
+  EXPECT_FALSE(says("version 2\nsize 5\n"));
+}
+
+TEST(Known, FilesFromBeforeGgufAreNamed) {
+  const auto error = [](std::string_view bytes) { return testing::import_error("ggml-tiny.bin", bytes); };
+  EXPECT_NE(error("lmgg\x99\xca").find("whisper.cpp"), std::string::npos);
+  EXPECT_NE(error("tjgg\x03").find("(ggjt)"), std::string::npos);
+  EXPECT_NE(error("fmgg\x01").find("(ggmf)"), std::string::npos);
+  EXPECT_NE(error("algg\x01").find("adapter"), std::string::npos);
+  EXPECT_NE(error("<!DOCTYPE html><html>").find("web page"), std::string::npos);
+  EXPECT_EQ(error("lmg").find("whisper.cpp"), std::string::npos);
+}
+
+// --- The table of file names.
+
 TEST(Table, RanksTheFilesOfAFolder) {
   const std::vector<std::string> ranked = {
       "model.safetensors.index.json",

@@ -171,6 +171,31 @@ TEST(Resolve, ABinOfAnotherProgramIsNoModel) {
   EXPECT_EQ(error_of(folder.path().string()), "unsupported " + name_of(folder) + " config.json 'a.bin'");
 }
 
+// No file of a model may be one: a shard, the index, the configuration.
+TEST(Resolve, APointerOfGitLfsIsNamedWhereverItStands) {
+  constexpr std::string_view kPointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 77\n";
+  for (const char* name : {kShard1, kShard2, kIndex, "config.json"}) {
+    const TemporaryFolder folder;
+    write_model(folder.path());
+    write_file(folder / name, kPointer);
+    EXPECT_EQ(error_of(folder.path().string()), fmt::format("unsupported {} 0 77", name));
+  }
+  for (const char* name : {"m.gguf", "pytorch_model.bin", "m.pt", "m.onnx"}) {
+    const TemporaryFolder folder;
+    write_file(folder / name, kPointer);
+    EXPECT_EQ(error_of(folder.path().string()), fmt::format("unsupported {} 0 77", name));
+  }
+}
+
+TEST(Resolve, AFolderOfAnOldFormatNamesIt) {
+  const TemporaryFolder folder;
+  write_file(folder / "ggml-tiny.bin", "lmgg....");
+  const std::string error = testing::error_of([&] { importers::open_model(folder.path().string(), {}); });
+  EXPECT_NE(error.find("ggml-tiny.bin"), std::string::npos) << error;
+  EXPECT_NE(error.find("whisper.cpp"), std::string::npos) << error;
+}
+
 TEST(Index, TorchShardsAreOneModel) {
   const TemporaryFolder folder;
   const std::string first = "pytorch_model-00001-of-00002.bin", second = "pytorch_model-00002-of-00002.bin";
