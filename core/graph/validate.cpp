@@ -45,7 +45,9 @@ void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
   if (elements)  // without a call for the usual types
     bytes = type.block_elements == 1 ? checked_mul(*elements, type.block_bytes)
                                      : packed_byte_size(tensor.dtype, *elements);
-  if (!bytes) fail(graph, tensor, "its size does not fit in 64 bits or in whole blocks");
+  if (!bytes && elements && *elements % type.block_elements != 0)
+    fail(graph, tensor, "its {} elements do not fill whole blocks of {}", *elements, type.block_elements);
+  if (!bytes) fail(graph, tensor, "its size overflows 64 bits");
   if (!range_fits(tensor.offset, *bytes, storage.bytes))
     fail(graph, tensor, "needs {} bytes at {}, its storage has {}", *bytes, tensor.offset, storage.bytes);
 }
@@ -114,8 +116,9 @@ class ForwardCheck {
     for (const TensorId id : op.weights)
       if (index(id) >= graph_.tensors.size()) fail(op, "uses a tensor that does not exist");
     for (const std::uint32_t body : op.bodies) {
-      if (body >= entered_.size() || entered_[body] || depth == kMostBodyDepth)
-        fail(op, "names a subgraph that does not exist, belongs to another operator or is nested too deep");
+      if (body >= entered_.size()) fail(op, "names a subgraph that does not exist");
+      if (entered_[body]) fail(op, "names a subgraph that belongs to another operator");
+      if (depth == kMostBodyDepth) fail(op, "names a subgraph that is nested too deep");
       entered_[body] = true;
       check_body(op, forward_.bodies[body], depth + 1);
     }
@@ -223,9 +226,10 @@ namespace {
 void check_packed(const MetaGraph& graph) {
   std::vector<bool> used(graph.tensors.size(), false);
   const auto use = [&](const LogicalTensor& weight, TensorId id) {
-    if (index(id) >= used.size() || used[index(id)])
-      throw Error(ErrorCode::malformed, {.tensor = weight.name},
-                  "has a part that does not exist or belongs to another weight");
+    if (index(id) >= used.size())
+      throw Error(ErrorCode::malformed, {.tensor = weight.name}, "has a part that does not exist");
+    if (used[index(id)])
+      throw Error(ErrorCode::malformed, {.tensor = weight.name}, "has a part that belongs to another weight");
     used[index(id)] = true;
   };
   for (const LogicalTensor& weight : graph.logical) {

@@ -132,8 +132,8 @@ class PtdReader : GraphReader {
         header_(read_ptd_header(file)),
         image_(file, header_.flatbuffer_end, {}),
         root_(flat_root<flatbuffers::Verifier>(image_, ptd::GetFlatTensor, "FT01", file.path())) {
-    if (root_.segments() == nullptr || root_.named_data() == nullptr)
-      throw malformed("has no list of segments or of names");
+    if (root_.segments() == nullptr) throw malformed("has no list of segments");
+    if (root_.named_data() == nullptr) throw malformed("has no list of names");
   }
 
   graph::MetaGraph read() {

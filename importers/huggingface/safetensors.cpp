@@ -26,7 +26,7 @@ namespace loadline::importers {
 //   [0, 8)        u64 little-endian N, at most 100,000,000
 //   [8, 8+N)      UTF-8 JSON object, padded at its end with spaces
 //                   "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}
-//                   "__metadata__": {"key": "text"}   optional
+//                   "__metadata__": {"key": "text"}   optional, or null
 //   [8+N, size)   the tensors' bytes, offsets relative to here, without holes, overlap or remainder
 
 namespace {
@@ -244,6 +244,7 @@ class HeaderReader : GraphReader {
   }
 
   void read_metadata(dom::element value) {
+    if (value.is_null()) return;  // none, as for safetensors itself
     dom::object object;
     if (value.get(object) != simdjson::SUCCESS) throw at_tensor("__metadata__", "is not an object");
     graph::TextViewSet keys;
@@ -330,7 +331,9 @@ class HeaderReader : GraphReader {
     const auto what = [&] {
       return fmt::format("{} {}", shape_text(entry.shape), graph::dtype_info(*known).name);
     };
-    if (!needed) throw at_tensor(entry.name, "{} does not fill whole bytes or overflows 64 bits", what());
+    if (!needed && *count % graph::dtype_info(*known).block_elements != 0)
+      throw at_tensor(entry.name, "{} does not fill whole bytes", what());
+    if (!needed) throw at_tensor(entry.name, "{} overflows 64 bits", what());
     if (*needed != entry.end - entry.begin)
       throw at_tensor(entry.name, "needs {} bytes for {}, offsets give {}", *needed, what(),
                       entry.end - entry.begin);

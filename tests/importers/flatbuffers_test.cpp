@@ -512,6 +512,8 @@ std::vector<Hostile> hostile_table() {
       {"duplicate offsets", one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4],"data_offsets":[0,4]})", 4),
        "malformed m.safetensors 9 't' data_offsets"},
       // metadata
+      {"half a byte", safetensors_bytes(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2),
+       "malformed m.safetensors 9 'a' 3 F4"},
       {"metadata is a list", safetensors_bytes(R"({"__metadata__":[]})", 0),
        "malformed m.safetensors 9 '__metadata__'"},
       {"metadata value is a number", safetensors_bytes(R"({"__metadata__":{"a":1}})", 0),
@@ -537,11 +539,11 @@ std::vector<Hostile> hostile_table() {
       {"byte product 2^64", one(R"({"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]})", 0),
        "malformed m.safetensors 9 't' 2305843009213693952 F64 64"},
       {"F4 doubling", one(R"({"dtype":"F4","shape":[9223372036854775807],"data_offsets":[0,4]})", 4),
-       "malformed m.safetensors 9 't' 9223372036854775807 F4 64"},
+       "malformed m.safetensors 9 't' 9223372036854775807 F4"},
       {"odd F4", one(R"({"dtype":"F4","shape":[3],"data_offsets":[0,2]})", 2),
-       "malformed m.safetensors 9 't' 3 F4 64"},
+       "malformed m.safetensors 9 't' 3 F4"},
       {"F6 of 2", one(R"({"dtype":"F6_E2M3","shape":[2],"data_offsets":[0,2]})", 2),
-       "malformed m.safetensors 9 't' 2 F6_E2M3 64"},
+       "malformed m.safetensors 9 't' 2 F6_E2M3"},
       {"1000x1000 over four bytes", one(R"({"dtype":"F32","shape":[1000,1000],"data_offsets":[0,4]})", 4),
        "malformed m.safetensors 9 't' 4000000 1000,1000 F32 4"},
       {"data past the end", one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})", 3),
@@ -626,6 +628,13 @@ TEST(Safetensors, TheHeaderCannotStandInForTheConfig) {
       read_tensors(safetensors_bytes(R"({"__metadata__":{"config.json":"{}","format":"pt"}})", 0));
   EXPECT_EQ(graph::find_metadata(graph, graph::kConfigKey), nullptr);
   EXPECT_EQ(graph.notes.size(), 1u);
+}
+
+TEST(Safetensors, MetadataMayBeNull) {
+  const graph::MetaGraph graph = read_tensors(
+      safetensors_bytes(R"({"__metadata__":null,"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2));
+  EXPECT_EQ(graph.tensors.size(), 1u);
+  EXPECT_TRUE(graph.metadata.empty() && graph.notes.empty());
 }
 
 TEST(Safetensors, AHugeNameIsJustAName) {
