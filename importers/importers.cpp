@@ -38,14 +38,15 @@ constexpr std::array kImporters = std::to_array<Importer>({
 // Refuses a bare pickle of a newer protocol, which torch.save writes only on request. Its first bytes differ
 // from the magic number that the legacy torch importer looks for.
 void refuse_new_pickle(std::string_view head, const io::SourceFile& file) {
-  constexpr std::uint8_t kMostRead = 2, kMostKnown = 5;
+  constexpr std::uint8_t kMostRead = 3, kMostKnown = 5;
   if (head.size() < 2 || head[0] != '\x80') return;
   const auto protocol = static_cast<std::uint8_t>(head[1]);
   if (protocol > kMostRead && protocol <= kMostKnown)
-    throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 1},
-                "a pickle of protocol {}: only protocols up to {}, torch's default, are read; save it again "
-                "with torch.save",
-                protocol, kMostRead);
+    throw Error(
+        ErrorCode::unsupported, {.file = file.path(), .byte = 1},
+        "a pickle of protocol {}, which torch.load(weights_only=True) refuses, too: save it again with "
+        "torch's default, protocol 2",
+        protocol);
 }
 
 // Reads small tensors from the primary file and its siblings.

@@ -9,6 +9,8 @@
 #include "importers/torch/values.h"
 #include "importers/wire/zip.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -28,7 +30,18 @@ namespace loadline::importers {
 
 namespace {
 
-constexpr std::string_view kMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
+// The magic number in a pickle of protocol 2, 3 and 1, without the pickle's end.
+constexpr std::array<std::string_view, 3> kMagics = {
+    "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19",
+    "\x80\x03\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", "L119547037146038801333356L\n"};
+constexpr std::size_t kMostMagic = kMagics[2].size();
+
+// Empty if the file begins with none of them.
+std::string_view magic_of(std::string_view head) {
+  const auto found = std::ranges::find_if(kMagics, [&](auto magic) { return head.starts_with(magic); });
+  return found == kMagics.end() ? "" : *found;
+}
+
 constexpr std::int64_t kProtocol = 1001;
 
 // Whether the file is a tar archive: its magic stands in the middle of the first header.
@@ -47,11 +60,12 @@ class TorchLegacy : GraphReader {
 
  private:
   void read_preamble() {
-    const std::string magic = cursor_.read_text(kMagic.size(), kMagic.size(), "the magic number");
-    if (magic != kMagic)
+    const std::string_view magic = magic_of(file_.head(kMostMagic));
+    if (magic.empty())
       throw cursor_.malformed(0, "does not begin with the magic number of torch.save before 1.6");
+    cursor_.read_text(magic.size(), magic.size(), "the magic number");
     if (cursor_.read<std::uint8_t>("the magic number") != '.')
-      throw cursor_.malformed(kMagic.size(), "the magic number is not all of its pickle");
+      throw cursor_.malformed(magic.size(), "the magic number is not all of its pickle");
     const std::uint64_t at = cursor_.at();
     const Pickle version(cursor_);
     if (!version.root().is(PickleValue::Kind::integer) || version.integer(version.root()) != kProtocol)
@@ -136,7 +150,7 @@ graph::MetaGraph read_torch_legacy_file(const io::SourceFile& file) {
 }
 
 Match sniff_torch_legacy(std::string_view head, std::string_view path) {
-  if (head.starts_with(kMagic)) return Match::yes;
+  if (!magic_of(head).empty()) return Match::yes;
   // other pickles and tar archives match too, so that they are refused with a clear message
   const bool named = graph::has_ending_of(path, "torch_legacy") || path.ends_with(".tar");
   return named && (head.starts_with("\x80") || is_tar(head)) ? Match::maybe : Match::no;
@@ -192,6 +206,9 @@ class TorchZip : GraphReader {
     if (find("constants.pkl") != nullptr)
       throw unsupported("a TorchScript archive, which holds code: save the model's state_dict instead");
     const ZipMember* pickle = find("data.pkl");
+    if (pickle == nullptr && find("version") != nullptr && find("byteorder") != nullptr)
+      throw malformed("torch.save has not finished this file: it lacks '{}/data.pkl', so save it again",
+                      safe_display(root_, 100));
     if (pickle == nullptr)
       throw malformed("a zip archive without '{}/data.pkl': not written by torch.save",
                       safe_display(root_, 100));

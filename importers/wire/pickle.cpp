@@ -5,6 +5,7 @@
 #include "core/graph/name.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -53,13 +54,15 @@ bool runs_code(const PickleGlobal& global) {
 
 }  // namespace
 
-// --- Python pickle, protocols 0 to 2 (Lib/pickletools.py), as far as torch writes it: the opcodes of torch's
-// _weights_only_unpickler.py. One byte each, then their argument; a stack machine with a memo:
+// --- Python pickle, protocols 1 to 3 (Lib/pickletools.py), as far as torch writes it: the opcodes of torch's
+// _weights_only_unpickler.py, and the two that protocol 1 has for booleans and large numbers. One byte each,
+// then their argument; a stack machine with a memo:
 //
 //   80 PROTO u8       2e STOP           28 MARK           63 GLOBAL "module\nname\n"
 //   71 BINPUT u8      72 LONG_BINPUT u32    68 BINGET u8  6a LONG_BINGET u32      51 BINPERSID
 //   4e NONE   88 NEWTRUE   89 NEWFALSE      4b BININT1 u8   4d BININT2 u16   4a BININT i32
 //   8a LONG1 u8 n, n bytes two's complement               47 BINFLOAT f64 big-endian
+//   49 INT "00\n" (False), "01\n" (True), "12\n"          4c LONG "12L\n"
 //   58 BINUNICODE u32 n, n bytes            55 SHORT_BINSTRING u8 n, n bytes
 //   29 EMPTY_TUPLE  85 86 87 TUPLE1-3  74 TUPLE           5d EMPTY_LIST  61 APPEND  65 APPENDS
 //   7d EMPTY_DICT   73 SETITEM  75 SETITEMS               8f EMPTY_SET
@@ -69,11 +72,24 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-constexpr std::uint64_t kMostGlobal = 1000;  // bytes of a module's or a name
+constexpr std::uint64_t kMostLine = 1000;  // bytes of a module, a name or a number as text
 constexpr std::uint64_t kMostStack = 4'000'000;
 constexpr std::size_t kMostLong = 32;           // bytes of a number; a UUID takes 17
 constexpr std::uint64_t kFirstBytes = 1 << 20;  // of memory, that every pickle may take
 const PickleValue kAbsent(Kind::absent, 0);
+
+// The protocol that an opcode came with; nothing for a byte that is none, and for opcodes that are read.
+std::optional<int> protocol_of(std::uint8_t opcode) {
+  constexpr std::string_view kText = "FPSVdgilp02", kBinary = "To1";
+  const char letter = static_cast<char>(opcode);
+  if (kText.find(letter) != std::string_view::npos) return 0;
+  if (kBinary.find(letter) != std::string_view::npos) return 1;
+  if ((opcode >= 0x82 && opcode <= 0x84) || opcode == 0x8B) return 2;
+  if (letter == 'B' || letter == 'C') return 3;
+  if (opcode >= 0x8C && opcode <= 0x95) return 4;
+  if (opcode >= 0x96 && opcode <= 0x98) return 5;
+  return std::nullopt;
+}
 
 bool is_dict_type(std::string_view name) {
   return name == "collections.OrderedDict" || name == "collections.Counter" || name == "builtins.dict" ||
@@ -180,17 +196,17 @@ class PickleMachine {
     push(joined);
   }
 
-  std::string line() {
+  std::string line(std::string_view what) {
     std::string text;
-    for (char c = take<char>("a global's name"); c != '\n'; c = take<char>("a global's name")) {
-      if (text.size() == kMostGlobal) throw limit("bytes in a global's name", kMostGlobal);
+    for (char c = take<char>(what); c != '\n'; c = take<char>(what)) {
+      if (text.size() == kMostLine) throw limit(fmt::format("bytes in {}", what), kMostLine);
       text.push_back(c);
     }
     return text;
   }
 
   void global() {
-    std::string module = line(), name = line();
+    std::string module = line("a global's name"), name = line("a global's name");
     if (module.empty() || name.empty()) throw malformed("a global without a name");
     const PickleGlobal named = modern_global({std::move(module), std::move(name)});
     std::string full = named.module + "." + named.name;
@@ -239,6 +255,20 @@ class PickleMachine {
     fits = fits && (last & 0x80) == (sign & 0x80);
     if (!fits) return push(Kind::big_integer);
     push_integer(static_cast<std::int64_t>(low));
+  }
+
+  // INT and LONG. Two digits are a boolean.
+  void text_number(std::string_view suffix) {
+    const std::string digits = line("a number");
+    const std::string_view text = digits;
+    if (suffix.empty() && (text == "00" || text == "01")) return push(Kind::boolean, text == "01" ? 1 : 0);
+    const std::string_view number =
+        text.substr(0, text.size() - (text.ends_with(suffix) ? suffix.size() : 0));
+    const std::string_view plain = number.substr(number.starts_with('-') ? 1 : 0);
+    if (plain.empty() || plain.find_first_not_of("0123456789") != std::string_view::npos)
+      throw malformed("'{}' is not a whole number", safe_display(text, 40));
+    const auto value = text_as<std::int64_t>(number);
+    return value ? push_integer(*value) : push(Kind::big_integer);
   }
 
   void real() {
@@ -362,9 +392,20 @@ class PickleMachine {
     marks_.push_back(stack_.size());
   }
 
+  // The opcodes that follow say what is read.
   void proto() {
+    constexpr std::uint8_t kMostKnown = 5;
     const auto version = take<std::uint8_t>();
-    if (version > 2) throw refused("protocol {}: only protocols up to 2, torch's default, are read", version);
+    if (version > kMostKnown) throw refused("protocol {}, the newest known is {}", version, kMostKnown);
+  }
+
+  Error unknown(std::uint8_t opcode) const {
+    if (const auto protocol = protocol_of(opcode))
+      return refused(
+          "opcode {:#04x} of protocol {}, which torch.load(weights_only=True) refuses, too: save it "
+          "again with torch's default, protocol 2",
+          opcode, *protocol);
+    return refused("opcode {:#04x}, which torch.save does not write", opcode);
   }
 
   void step(std::uint8_t opcode) {
@@ -394,6 +435,8 @@ class PickleMachine {
         {'J', [](Machine& m) { m.push_integer(m.take<std::int32_t>()); }},
         {0x8A, [](Machine& m) { m.long_number(); }},
         {'G', [](Machine& m) { m.real(); }},
+        {'I', [](Machine& m) { m.text_number(""); }},
+        {'L', [](Machine& m) { m.text_number("L"); }},
         {'X', [](Machine& m) { m.push(m.text(Kind::text, m.take<std::uint32_t>())); }},
         {'U', [](Machine& m) { m.push(m.text(Kind::text, m.take<std::uint8_t>())); }},
         {')', [](Machine& m) { m.push(Kind::tuple); }},
@@ -414,7 +457,7 @@ class PickleMachine {
       for (const Opcode& known : kOpcodes) table[known.code] = known.run;
       return table;
     }();
-    if (kByCode[opcode] == nullptr) throw refused("opcode {:#04x}, which torch.save does not write", opcode);
+    if (kByCode[opcode] == nullptr) throw unknown(opcode);
     kByCode[opcode](*this);
   }
 

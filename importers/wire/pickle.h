@@ -128,8 +128,9 @@ class PickleStore {
 
 // --- Reads a Python pickle as plain values. Nothing is imported and nothing is called.
 
-// The value of a pickle stream. Supports torch's subset of the protocols up to 2 (torch's
-// _weights_only_unpickler.py). Anything else is refused, and so are harmful streams:
+// The value of a pickle stream. Supports torch's subset of the protocols up to 3 (torch's
+// _weights_only_unpickler.py) and what protocol 1 writes. Anything else is refused, and so are harmful
+// streams:
 //   - opcodes outside the subset, numbers and names above the limits below
 //   - REDUCE, NEWOBJ and BUILD on globals of modules that run code (os, sys, subprocess, eval, ...)
 //   - APPEND to a value that is not a list, SETITEM to a value that is not a dict

@@ -62,6 +62,22 @@ TEST(PickleValues, LongNumbersFitOrDoNot) {
   EXPECT_EQ(kind(std::string(7, '\0') + "\x80" + std::string(1, '\0')), "too large");  // 2^63
 }
 
+TEST(PickleValues, NumbersAsTextOfProtocol1) {
+  const importers::Pickle pickle =
+      evaluate("(I00\nI01\nI1\nI-70000\nI001\nL5000000000L\nL-7L\nL9223372036854775808L\nL12\nt.");
+  const auto items = pickle.items(pickle.root());
+  ASSERT_EQ(items.size(), 9u);
+  EXPECT_TRUE(items[0].is(Kind::boolean) && items[0].number() == 0);
+  EXPECT_TRUE(items[1].is(Kind::boolean) && items[1].number() == 1);
+  EXPECT_EQ(pickle.integer(items[2]), 1);
+  EXPECT_EQ(pickle.integer(items[3]), -70000);
+  EXPECT_EQ(pickle.integer(items[4]), 1);
+  EXPECT_EQ(pickle.integer(items[5]), 5'000'000'000);
+  EXPECT_EQ(pickle.integer(items[6]), -7);
+  EXPECT_TRUE(items[7].is(Kind::big_integer));
+  EXPECT_EQ(pickle.integer(items[8]), 12);
+}
+
 TEST(PickleValues, NamesOfPython2AreTodays) {
   const std::pair<std::string, std::string_view> names[] = {
       {global("__builtin__", "long"), "builtins.int"},
@@ -142,16 +158,28 @@ TEST(PickleRefuses, WhatOnlyHarms) {
       {"after a valid prefix", stream(tuple({tensor_call, global("nt", "system")})),
        "unsupported p 128 'nt.system'"},
       // opcodes outside the subset
-      {"STACK_GLOBAL", stream(text("posix") + text("system") + "\x93"), "unsupported p 23 0x93 torch.save"},
-      {"INST", stream("(iposix\nsystem\n"), "unsupported p 3 0x69 torch.save"},
-      {"OBJ", stream("(" + global("a", "b") + "o"), "unsupported p 8 0x6f torch.save"},
-      {"EXT1", stream("\x82\x01"), "unsupported p 2 0x82 torch.save"},
-      {"POP hides a call", stream(global("a", "b") + ")R0N"), "unsupported p 9 0x30 torch.save"},
-      {"DUP", stream("N2"), "unsupported p 3 0x32 torch.save"},
-      {"FRAME", "\x80\x02\x95" + std::string(8, '\0') + "N.", "unsupported p 2 0x95 torch.save"},
-      {"protocol 4", "\x80\x04N.", "unsupported p 0 4 2"},
-      {"text integer", stream("I1\n"), "unsupported p 2 0x49 torch.save"},
-      {"PERSID", stream("Pid\n"), "unsupported p 2 0x50 torch.save"},
+      {"STACK_GLOBAL", stream(text("posix") + text("system") + "\x93"),
+       "unsupported p 23 0x93 4 torch.load weights_only 2"},
+      {"INST", stream("(iposix\nsystem\n"), "unsupported p 3 0x69 0 torch.load weights_only 2"},
+      {"OBJ", stream("(" + global("a", "b") + "o"), "unsupported p 8 0x6f 1 torch.load weights_only 2"},
+      {"EXT1", stream("\x82\x01"), "unsupported p 2 0x82 2 torch.load weights_only 2"},
+      {"POP hides a call", stream(global("a", "b") + ")R0N"),
+       "unsupported p 9 0x30 0 torch.load weights_only 2"},
+      {"DUP", stream("N2"), "unsupported p 3 0x32 0 torch.load weights_only 2"},
+      {"FRAME", "\x80\x02\x95" + std::string(8, '\0') + "N.",
+       "unsupported p 2 0x95 4 torch.load weights_only 2"},
+      {"SHORT_BINBYTES",
+       "\x80\x03"
+       "C\x01x.",
+       "unsupported p 2 0x43 3 torch.load weights_only 2"},
+      {"no opcode", stream("\xff"), "unsupported p 2 0xff torch.save"},
+      {"protocol 6", "\x80\x06N.", "unsupported p 0 6 5"},
+      {"a text that is no number", stream("I1x\n"), "malformed p 2 '1x'"},
+      {"no number", stream("I\n"), "malformed p 2 ''"},
+      {"only a sign", stream("L-L\n"), "malformed p 2 '-L'"},
+      {"a number without end", "I1", "malformed p 2 1 0"},
+      {"a long text as a number", stream("I" + std::string(1001, '1') + "\n"), "limit p 2 1000"},
+      {"PERSID", stream("Pid\n"), "unsupported p 2 0x50 0 torch.load weights_only 2"},
       // types
       {"SETITEM on a list", stream("]" + number(1) + number(2) + "s"), "malformed p 7"},
       {"SETITEMS on a tensor", stream(tensor_call + "(" + number(1) + number(2) + "u"),
