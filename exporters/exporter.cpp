@@ -69,6 +69,11 @@ SlotDraft stored_draft(const graph::MetaGraph& graph, graph::TensorId id) {
   return {std::move(floats), graph::DType::f32, std::move(stored)};
 }
 
+// No format here has torch's quantized tensors: they are written as the numbers that they stand for.
+bool is_torch_quantized(const graph::LogicalTensor& weight) {
+  return weight.packing == graph::WeightPacking::scaled && !weight.state.empty();
+}
+
 // Goes through the tensors of a model.
 class DraftList {
  public:
@@ -100,7 +105,7 @@ class DraftList {
     if (tied_[graph::index(id)]) return std::nullopt;
     const auto packed = packed_[graph::index(id)];
     const convert::Recipe* const recipe = instead(id);
-    if (packed && !options_.keeps_types())
+    if (packed && (!options_.keeps_types() || is_torch_quantized(graph_.logical[*packed])))
       return graph_.logical[*packed].codes == id ? std::optional(packed_draft(*packed, recipe))
                                                  : std::nullopt;
     if (recipe != nullptr) {

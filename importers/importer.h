@@ -98,7 +98,8 @@ class GraphReader {
   graph::MetaGraph graph_;
 };
 
-// Appends the storages, tensors and notes of `from` to `graph`. Storages that lie in a file get `file`.
+// Appends the storages, tensors, packed weights and notes of `from` to `graph`. Storages that lie in a file
+// get `file`. Which tensors are the parts of the packed weights is then to be found anew.
 inline void append_weights(graph::MetaGraph& graph, graph::MetaGraph& from, graph::FileId file) {
   const std::size_t first = graph.storages.size();
   for (const graph::Storage& storage : from.storages) {
@@ -109,6 +110,7 @@ inline void append_weights(graph::MetaGraph& graph, graph::MetaGraph& from, grap
     tensor.storage = graph::StorageId{static_cast<std::uint32_t>(first + graph::index(tensor.storage))};
     graph.tensors.push_back(std::move(tensor));
   }
+  for (graph::LogicalTensor& weight : from.logical) graph.logical.push_back(std::move(weight));
   for (graph::Note& note : from.notes) graph.notes.push_back(std::move(note));
 }
 

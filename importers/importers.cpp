@@ -175,7 +175,9 @@ graph::MetaGraph import_source(const Source& source) {
   SmallTensors small(source, graph);
   graph::LogicalTensors packed =
       graph::packed::find_logical_tensors(graph, modules, [&](graph::TensorId id) { return small.read(id); });
-  graph.logical = std::move(packed.tensors);
+  // after those that the format itself has
+  graph.logical.insert(graph.logical.end(), std::make_move_iterator(packed.tensors.begin()),
+                       std::make_move_iterator(packed.tensors.end()));
   graph.notes.insert(graph.notes.end(), packed.notes.begin(), packed.notes.end());
   return graph;
 }

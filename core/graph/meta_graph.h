@@ -121,6 +121,8 @@ struct LogicalTensor {
 
   // The tensor of that kind, if there is one.
   std::optional<TensorId> companion(Companion kind) const;
+  std::string_view state_text() const { return {state.data(), state.size()}; }
+  void set_state(std::string_view text) { state = ShortList<char, 0>(std::span<const char>(text)); }
 };
 
 // --- The checkpoint as a plain value: names, shapes and byte ranges in files. It holds no handles and no

@@ -67,9 +67,12 @@ void check_names(const MetaGraph& graph) {
   NameIndex names;
   const auto text_of = [&](std::uint32_t i) { return graph.tensors[i].name.view(); };
   for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
-    const Name& name = graph.tensors[i].name;
-    if (shared[name.hash() & mask] && names.add(name, name.hash(), i, text_of))
-      fail(graph, graph.tensors[i], "the name occurs twice");
+    const Tensor& tensor = graph.tensors[i];
+    if (!shared[tensor.name.hash() & mask] || !names.add(tensor.name, tensor.name.hash(), i, text_of))
+      continue;
+    if (graph.format == "torch" || graph.format == "torch_legacy")
+      fail(graph, tensor, "nested keys of the checkpoint, joined with dots, give two tensors this name");
+    fail(graph, tensor, "the name occurs twice");
   }
 }
 

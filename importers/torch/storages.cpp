@@ -240,6 +240,32 @@ void sort_by_place(graph::MetaGraph& graph) {
     return std::tie(a.storage, a.offset) < std::tie(b.storage, b.offset);
   };
   if (!std::ranges::is_sorted(graph.tensors, earlier)) std::ranges::stable_sort(graph.tensors, earlier);
+  bind_quantized(graph);
+}
+
+void bind_quantized(graph::MetaGraph& graph) {
+  if (graph.logical.empty()) return;
+  graph::TextMap<graph::TensorId> places;
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i)
+    places.try_emplace(graph.tensors[i].name.str(), graph::TensorId{i});
+  graph::TextSet bound;
+  std::erase_if(graph.logical, [&](graph::LogicalTensor& weight) {
+    const auto bind = [&](std::string_view ending, graph::TensorId& id) {
+      const auto found = places.find(weight.name.str().append(ending));
+      if (found != places.end()) id = found->second;
+      return found != places.end();
+    };
+    if (!bound.insert(weight.name.str()).second) return true;
+    bool whole = bind("", weight.codes);
+    for (graph::CompanionTensor& companion : weight.companions)
+      whole = whole &&
+              bind(companion.kind == graph::Companion::scales ? ".scale" : ".zero_point", companion.tensor);
+    if (!whole)
+      graph.note(graph::Severity::error, weight.name.str(),
+                 "quantized, but its scales and zero points are not tensors of the file");
+    return !whole;
+  });
+  std::ranges::sort(graph.logical, {}, &graph::LogicalTensor::codes);
 }
 
 // --- torch/_utils.py, _rebuild_tensor*: offset and strides count elements.

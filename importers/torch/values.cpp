@@ -325,12 +325,54 @@ class Walker {
   // Integers with a scale: (scheme, scale, zero point) or (scheme, scales, zero points, axis).
   void add_quantized(std::span<const PickleValue> arguments, const std::string& name) {
     if (arguments.size() < 5) throw at(ErrorCode::malformed, name, "_rebuild_qtensor with too few values");
-    add(rebuild_.on_storage(name, arguments, {}));
-    find(graph::Severity::warning, "quantized: its integers are shown, scale and zero point beside them",
-         name);
-    constexpr std::string_view kParts[] = {"scale", "zero_point", "axis"};
+    graph::Tensor codes = rebuild_.on_storage(name, arguments, {});
     const std::span<const PickleValue> parameters = pickle_.items(arguments[4]);
+    const std::string_view scheme = parameters.empty() ? "" : pickle_.text(parameters[0]);
+    constexpr std::string_view kParts[] = {"scale", "zero_point", "axis"};
+    if (auto weight = quantized_weight(codes, parameters)) {
+      const bool single = weight->companions.empty();
+      keep(name, sizeof(graph::LogicalTensor) + weight->state.size());
+      graph_.logical.push_back(std::move(*weight));
+      add(std::move(codes));
+      return single ? void() : push_parts(name, parameters.subspan(1), std::span(kParts).first(2));
+    }
+    add(std::move(codes));
+    find(graph::Severity::error,
+         fmt::format("quantized by the scheme '{}', whose numbers are not known here",
+                     safe_display(scheme, 60)),
+         name);
     if (!parameters.empty()) push_parts(name, parameters.subspan(1), kParts);
+  }
+
+  // The weight that integers stand for; nothing for other schemes and for several numbers in a byte. Its
+  // parts are found by their names when all tensors are in their places (bind_quantized). The state is that
+  // of convert::Unpacker: a scale and a zero point, or the dimension whose positions have their own.
+  std::optional<graph::LogicalTensor> quantized_weight(const graph::Tensor& codes,
+                                                       std::span<const PickleValue> parameters) const {
+    const std::string_view scheme = parameters.empty() ? "" : pickle_.text(parameters[0]);
+    const bool whole = scheme == "torch.per_tensor_affine" || scheme == "torch.per_tensor_symmetric";
+    const bool channels = scheme == "torch.per_channel_affine" || scheme == "torch.per_channel_symmetric";
+    const bool known = codes.dtype == graph::DType::i8 || codes.dtype == graph::DType::u8 ||
+                       codes.dtype == graph::DType::i32;
+    if (!known || parameters.size() != (channels ? 4 : 3)) return std::nullopt;
+    graph::LogicalTensor weight;
+    weight.name = codes.name;
+    weight.packing = graph::WeightPacking::scaled;
+    weight.shape = weight.block = codes.shape;
+    weight.bits = 8 * graph::dtype_info(codes.dtype).block_bytes;
+    const PickleValue last = parameters.back();
+    if (!last.is(Kind::integer)) return std::nullopt;
+    if (whole && parameters[1].is(Kind::real)) {
+      weight.set_state(fmt::format(R"({{"scale":{},"zero_point":{}}})", pickle_.real(parameters[1]),
+                                   pickle_.integer(last)));
+      return weight;
+    }
+    const std::int64_t axis = pickle_.integer(last);
+    if (!channels || axis < 0 || static_cast<std::uint64_t>(axis) >= codes.shape.size()) return std::nullopt;
+    weight.block[static_cast<std::size_t>(axis)] = 1;
+    weight.set_state(fmt::format(R"({{"axis":{}}})", axis));
+    weight.companions = {{graph::Companion::scales, {}}, {graph::Companion::zeros, {}}};
+    return weight;
   }
 
   // (layout, (indices, values, size[, coalesced])) or (layout, (compressed, plain, values, size)).

@@ -91,8 +91,13 @@ void add_torch_values(const Pickle& pickle, const TorchStorages& storages,
 std::vector<graph::Note> unused_storages(const std::vector<std::string>& names);
 
 // Sorts storages by file position, and tensors by storage. Most files are in this order already; then nothing
-// moves.
+// moves. Ends with bind_quantized().
 void sort_by_place(graph::MetaGraph& graph);
+
+// Finds the parts of the graph's packed weights, which are torch's quantized tensors, by their names: codes
+// "w", scales "w.scale", zeros "w.zero_point". A weight without all of them becomes a note of severity error;
+// a second one of a name is taken out.
+void bind_quantized(graph::MetaGraph& graph);
 
 // --- Makes a tensor from the arguments of torch's rebuild functions.
 

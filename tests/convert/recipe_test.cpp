@@ -739,6 +739,76 @@ TEST(Prepacking, OfAPackedBlockIsChecked) {
   EXPECT_THROW(load::find_prepacking("f17"), Error);
 }
 
+// --- torch's quantized tensors: scale * (code - zero).
+
+template <typename T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+// Its weight, [2,3,2], as floats.
+Floats unpacked(graph::DType codes, const std::string& bytes, const std::string& state,
+                const std::vector<double>& scales = {}, const std::vector<std::int64_t>& zeros = {}) {
+  graph::MetaGraph graph;
+  graph.format = "torch";
+  const std::vector<std::string> parts = {bytes, bytes_of(scales), bytes_of(zeros)};
+  const auto add = [&](std::string_view name, graph::DType dtype, const graph::Shape& shape) {
+    const graph::StorageId storage =
+        graph.add_storage(graph::shapes_only_storage(parts[graph.tensors.size()].size()));
+    graph.tensors.push_back({name, dtype, shape, {}, storage, 0});
+  };
+  graph::LogicalTensor weight;
+  weight.name = "w";
+  weight.packing = graph::WeightPacking::scaled;
+  weight.shape = weight.block = {2, 3, 2};
+  weight.bits = 8 * graph::dtype_info(codes).block_bytes;
+  weight.set_state(state);
+  add("w", codes, {2, 3, 2});
+  if (!scales.empty()) {
+    add("w.scale", graph::DType::f64, {scales.size()});
+    add("w.zero_point", graph::DType::i64, {zeros.size()});
+    weight.companions = {{graph::Companion::scales, graph::TensorId{1}},
+                         {graph::Companion::zeros, graph::TensorId{2}}};
+  }
+  graph.logical = {weight};
+  const io::ReadTensor read = [&](graph::TensorId id, std::uint64_t offset, std::span<std::byte> out) {
+    std::memcpy(out.data(), parts.at(graph::index(id)).data() + offset, out.size());
+  };
+  convert::RecipeReader reader(graph, read, convert::unpack(0), 1 << 20);
+  Floats numbers(12);
+  reader.read(0, std::as_writable_bytes(std::span(numbers)));
+  Floats again(5);  // from the middle of a row on
+  reader.read(3 * sizeof(float), std::as_writable_bytes(std::span(again)));
+  EXPECT_TRUE(std::equal(again.begin(), again.end(), numbers.begin() + 3));
+  return numbers;
+}
+
+TEST(TorchQuantized, NumbersAreTheirs) {
+  const std::vector<std::int8_t> codes = {-128, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 127};
+  EXPECT_EQ(unpacked(graph::DType::i8, bytes_of(codes), R"({"scale":0.5,"zero_point":10})"),
+            (Floats{-69, -5.5, -5, -4.5, -4, -3.5, -3, -2.5, -2, -1.5, -1, 58.5}));
+  EXPECT_EQ(unpacked(graph::DType::u8, bytes_of(codes), R"({"scale":2.0,"zero_point":255})").at(1), 0.0F);
+  const std::vector<double> scales = {1, 2, 4};
+  const std::vector<std::int64_t> zeros = {0, 1, -1};
+  EXPECT_EQ(unpacked(graph::DType::i8, bytes_of(codes), R"({"axis":1})", scales, zeros),
+            (Floats{-128, -1, -2, 0, 12, 16, 4, 5, 10, 12, 36, 512}));
+  const std::vector<std::int32_t> wide = {1 << 30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -(1 << 30)};
+  EXPECT_EQ(unpacked(graph::DType::i32, bytes_of(wide), R"({"scale":0.25,"zero_point":0})").front(), 0x1p28F);
+}
+
+TEST(TorchQuantized, PartsThatDoNotFitAreRefused) {
+  const std::string codes(12, 'x');
+  const auto error = [&](const std::string& state, const std::vector<double>& scales,
+                         const std::vector<std::int64_t>& zeros) {
+    return testing::facts_of([&] { unpacked(graph::DType::i8, codes, state, scales, zeros); });
+  };
+  EXPECT_EQ(error(R"({"axis":1})", {1, 2}, {0, 0}), "malformed 'w' 3 F64");
+  EXPECT_EQ(error(R"({"axis":1})", {1, 2, 3}, {0, 0}), "malformed 'w' 3 I64");
+  EXPECT_EQ(error(R"({"axis":1})", {}, {}), "malformed 'w' 3 F64");
+  EXPECT_EQ(error(R"({"axis":3})", {1, 2, 3}, {0, 0, 0}), "malformed 'w'");
+  EXPECT_EQ(error(R"({"scale":nan,"zero_point":0})", {}, {}), "malformed 'w'");
+}
+
 }  // namespace
 
 }  // namespace loadline::tests

@@ -1,5 +1,7 @@
 // PyTorch: checkpoints, and exported programs.
 
+#include "core/base/error.h"
+#include "core/graph/meta_graph.h"
 #include "tests/support/builders.h"
 #include "tests/support/graph_json.h"
 #include "tests/support/samples.h"
@@ -162,7 +164,7 @@ TEST(Torch, OldContainersAreRefusedByName) {
                 "unsupported m.pt state_dict"},
                {"7z", "7z\xBC\xAF\x27\x1C" + std::string(100, '\0'),
                 "unsupported m.pt torch.save 1.6 torch.save torch.export config.json"},
-               {"a bare pickle", stream("}"), "malformed m.pt 0 14 4"},
+               {"a bare pickle", stream("}"), "malformed m.pt 0 torch.save 1.6"},
                {"a zip of something else", testing::zip_bytes({{.name = "x/y.txt", .content = "z"}}),
                 "malformed m.pt 'data.pkl' torch.save"}});
 }
@@ -411,6 +413,103 @@ TEST(TorchLegacy, HostileFilesGiveTheirError) {
         legacy(tensor(legacy_storage("k", "FloatStorage", std::int64_t{1} << 62), 0, {2}, {1}), keys,
                payload),
         "malformed m.pt 'k' 4611686018427387904 4 64"}});
+}
+
+// The same values, as protocol 3 and protocol 1 write them.
+TEST(TorchLegacy, OtherProtocolsAreRead) {
+  const std::string two = testing::sample_torch_legacy();
+  std::string three = two;
+  for (std::size_t at = three.find("\x80\x02"); at < 80; at = three.find("\x80\x02", at + 1))
+    three[at + 1] = '\3';
+  const graph::MetaGraph expected = testing::import_bytes("m.pt", two);
+  EXPECT_EQ(testing::import_bytes("m.pt", three).tensors, expected.tensors);
+  const std::string binary = testing::legacy_preamble();
+  const std::string text = "L119547037146038801333356L\n." + binary.substr(15);
+  const graph::MetaGraph one = testing::import_bytes("m.pt", text + two.substr(binary.size()));
+  EXPECT_EQ(one.tensors.size(), expected.tensors.size());
+  EXPECT_EQ(one.storages.at(0).offset, expected.storages.at(0).offset + text.size() - binary.size());
+}
+
+std::string quantized_model(const std::string& parameters, const char* type = "QInt8Storage",
+                            const std::string& more = "") {
+  const std::string weight = call(global("torch._utils", "_rebuild_qtensor"),
+                                  {storage("0", type, 6), number(0), tuple({number(2), number(3)}),
+                                   tuple({number(3), number(1)}), parameters, "\x89", "}"});
+  return testing::torch_zip(
+      stream("}(" + text("w") + weight + more + "u"),
+      {{"data/0", testing::pattern(6)}, {"data/1", testing::pattern(24)}, {"data/2", testing::pattern(24)}});
+}
+
+std::string per_channel(const char* scheme, int axis) {
+  return tuple({global("torch", scheme), tensor(storage("1", "DoubleStorage", 3), 0, {3}, {1}),
+                tensor(storage("2", "LongStorage", 3), 0, {3}, {1}), number(axis)});
+}
+
+TEST(Torch, QuantizedTensorsAreWeightsWithTheirParts) {
+  const std::string whole = tuple({global("torch", "per_tensor_affine"), real(0.5), number(-3)});
+  for (const char* type : {"QInt8Storage", "QUInt8Storage"}) {
+    const graph::MetaGraph graph = testing::import_bytes("m.pt", quantized_model(whole, type));
+    ASSERT_EQ(graph.logical.size(), 1u);
+    EXPECT_EQ(graph.logical[0].state_text(), R"({"scale":0.5,"zero_point":-3})");
+    EXPECT_EQ(graph.logical[0].bits, 8u);
+    EXPECT_EQ(graph.logical[0].shape, (graph::Shape{2, 3}));
+    EXPECT_EQ(graph.tensor(graph.logical[0].codes).name, "w");
+    EXPECT_EQ(graph.tensors.size(), 1u);
+    EXPECT_EQ(graph::find_metadata(graph, "w.scale"), nullptr);
+  }
+  const graph::MetaGraph graph =
+      testing::import_bytes("m.pt", quantized_model(per_channel("per_channel_symmetric", 1)));
+  ASSERT_EQ(graph.logical.size(), 1u);
+  const graph::LogicalTensor& weight = graph.logical[0];
+  EXPECT_EQ(weight.state_text(), R"({"axis":1})");
+  EXPECT_EQ(weight.block, (graph::Shape{2, 1}));
+  EXPECT_EQ(graph.tensor(weight.companion(graph::Companion::scales).value()).name, "w.scale");
+  EXPECT_EQ(graph.tensor(weight.companion(graph::Companion::zeros).value()).name, "w.zero_point");
+  EXPECT_EQ(graph::parameter_count(graph), 6u);
+  EXPECT_NO_THROW(graph::require_sound(graph, "convert"));
+}
+
+TEST(Torch, OtherQuantizedTensorsAreRefusedByTheirScheme) {
+  const std::vector<std::pair<std::string, const char*>> others = {
+      {per_channel("per_channel_affine_float_qparams", 0), "QInt8Storage"},
+      {per_channel("per_channel_affine", 2), "QInt8Storage"},
+      {tuple({global("torch", "per_tensor_affine"), real(0.5), number(0)}), "QUInt4x2Storage"},
+      {tuple({global("torch", "per_tensor_affine"), number(1), "N"}), "QInt8Storage"},
+      {tuple({global("torch", "per_channel_affine"), real(1), number(1), number(0)}), "QInt8Storage"}};
+  for (const auto& [parameters, type] : others) {
+    const graph::MetaGraph graph = testing::import_bytes("m.pt", quantized_model(parameters, type));
+    EXPECT_TRUE(graph.logical.empty());
+    EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
+  }
+  const graph::MetaGraph graph = testing::import_bytes("m.pt", quantized_model(others[0].first));
+  EXPECT_NE(graph.notes.at(0).text.find("torch.per_channel_affine_float_qparams"), std::string::npos);
+  // a tensor of the checkpoint has the name of a part
+  EXPECT_EQ(testing::facts_of([&] {
+              testing::import_bytes(
+                  "m.pt",
+                  quantized_model(per_channel("per_channel_affine", 1), "QInt8Storage",
+                                  text("w.scale") + tensor(storage("1", "DoubleStorage", 3), 0, {3}, {1})));
+            }),
+            "malformed m.pt 'w.scale'");
+}
+
+TEST(Torch, OneNameForTwoTensorsIsRefused) {
+  const std::string one = tensor(storage("0", "ByteStorage", 8), 0, {8}, {1});
+  const auto open = [&](const std::string& items) {
+    return testing::import_bytes(
+        "m.pt", testing::torch_zip(stream("}(" + items + "u"), {{"data/0", testing::pattern(8)}}));
+  };
+  EXPECT_EQ(open(text("a") + one + text("a.b") + one).tensors.size(), 2u);
+  const std::string nested = text("a") + dict({{"b", one}});
+  EXPECT_EQ(testing::facts_of([&] { open(nested + text("a.b") + one); }), "malformed m.pt 'a.b'");
+}
+
+TEST(Torch, AFileThatWasNotFinishedSaysSo) {
+  const std::string zip = testing::zip_bytes(
+      {{"m/version", "3\n"}, {"m/byteorder", "little"}, {"m/.data/serialization_id", "1"}});
+  EXPECT_EQ(testing::facts_of([&] { testing::import_bytes("m.pt", zip); }),
+            "malformed m.pt torch.save 'data.pkl'");
+  EXPECT_NE(testing::import_error("m.pt", zip).find("has not finished"), std::string::npos);
 }
 
 TEST(TorchLegacy, TrailingBytesOpenButMayNotBeUsed) {

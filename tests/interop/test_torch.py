@@ -3,6 +3,7 @@
 import collections
 import json
 import pathlib
+import pickle
 import struct
 import tempfile
 import unittest
@@ -170,6 +171,82 @@ class Torch(Formats):
             with open(path, "rb") as file:
                 file.seek(found[name]["offset"])
                 self.assertEqual(raw(tensor), file.read(found[name]["bytes"]), name)
+
+    def test_quantized_tensors_become_their_numbers(self):
+        """Each scheme and type over contiguous, channels-last and tied weights, against torch's own dequantize()."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            image = torch.randn(4, 3, 2, 5)
+            tensors = {f"{dtype}".replace("torch.", ""): torch.quantize_per_tensor(torch.randn(3, 5), 0.1, zero, dtype)
+                       for dtype, zero in ((torch.qint8, -7), (torch.quint8, 200), (torch.qint32, 1000))}
+            for axis in range(4):
+                count = image.shape[axis]
+                tensors[f"axis.{axis}"] = torch.quantize_per_channel(image, torch.rand(count) / 10 + 0.01, torch.randint(-20, 20, (count,)),
+                                                                     axis, torch.qint8)
+            last = image.contiguous(memory_format=torch.channels_last)
+            tensors["last"] = torch.quantize_per_channel(last, torch.rand(4) / 10 + 0.01, torch.randint(0, 9, (4,)), 0, torch.quint8)
+            tensors["scalar"] = torch.quantize_per_tensor(torch.tensor(2.5), 0.5, 1, torch.qint8)
+            tensors["plain"] = torch.randn(3)
+            shards = self.path / "shards"
+            shards.mkdir()
+            for zipped in (True, False):
+                path = self.save(tensors, f"{zipped}.pt", _use_new_zipfile_serialization=zipped)
+                self.assert_dequantizes(path, torch.load(path, weights_only=True))
+            items = list(tensors.items())
+            for i in range(2):
+                torch.save(dict(items[i::2]), shards / f"pytorch_model-0000{i + 1}-of-00002.bin")
+            self.assert_dequantizes(shards, tensors)
+            path = self.save({"f": torch.quantize_per_channel(torch.randn(4, 3), torch.rand(4), torch.rand(4), 0, torch.quint8)})
+        self.assertIn("scales are not 4 numbers of type F64", loadline("convert", path, self.path / "f.safetensors", "--json", code=1))
+
+    def assert_dequantizes(self, path, tensors):
+        expected = {name: tensor.dequantize() if tensor.is_quantized else tensor for name, tensor in tensors.items()}
+        self.assertEqual(sum(tensor.numel() for tensor in expected.values()), inspect(path)["parameter_count"])
+        for options in ((), ("--outtype", "f32")):
+            out = self.path / "numbers.safetensors"
+            loadline("convert", path, out, "--force", "--verify", *options)
+            written = load_file(out)
+            self.assertEqual(set(expected), set(written))
+            for name, tensor in expected.items():
+                self.assertEqual((tensor.dtype, tensor.shape), (written[name].dtype, written[name].shape), name)
+                # torch rounds a product and a sum in one step where the processor can
+                torch.testing.assert_close(written[name], tensor, rtol=1e-6, atol=1e-6, msg=name)
+
+    def test_pickles_of_every_protocol(self):
+        """What torch.load(weights_only=True) reads, and protocol 1, which needs weights_only=False there. The others are
+        refused as there."""
+        value = {"w": torch.arange(6.0).reshape(2, 3).t(), "b": torch.ones(2, dtype=torch.bfloat16), "large": 2**70, "wide": 2**40, "yes": True,
+                 "deep": {"l": [torch.ones(1), (torch.zeros(1),)]}}
+        for zipped in (True, False):
+            for protocol in range(6):
+                path = self.save(value, f"{protocol}.{zipped}.pt", pickle_protocol=protocol, _use_new_zipfile_serialization=zipped)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    try:
+                        loaded = torch.load(path, weights_only=protocol != 1)
+                    except pickle.UnpicklingError:
+                        loaded = None
+                self.assertEqual(protocol in (1, 2, 3), loaded is not None)
+                if loaded is not None:
+                    self.assert_opens(path, flatten(loaded))
+                else:
+                    error = json.loads(loadline("inspect", path, "--json", code=1))["error"]
+                    self.assertEqual("unsupported", error["code"])
+                    self.assertIn(f"protocol {protocol if protocol < 5 else 4}", error["message"].replace("protocol 5", "protocol 4"))
+
+    def test_a_save_that_failed_says_so(self):
+        numbers = torch.arange(8.0)
+        with self.assertRaises(RuntimeError):
+            self.save({"f": numbers, "i": numbers.view(torch.int32)})
+        with self.assertRaises(RuntimeError):
+            torch.load(self.path / "model.pt", weights_only=True)
+        self.assertIn("has not finished", loadline("inspect", self.path / "model.pt", "--json", code=1))
+
+    def test_names_that_are_a_tensor_and_a_dict(self):
+        one, two = torch.ones(2), torch.zeros(3)
+        self.both({"a": one, "a.b": two})
+        path = self.save({"a": {"b": one}, "a.b": two})
+        self.assertIn("'a.b'", loadline("inspect", path, "--json", code=1))
 
     def test_float4_counts_numbers(self):
         packed = torch.arange(8, dtype=torch.uint8).reshape(2, 4)

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@ namespace loadline::convert {
 //   bitsandbytes 4-bit     codebook[code] * scale of a block; nested: codebook[scale] * its scale + offset
 //   bitsandbytes 8-bit     code * (scale / 127)
 //   8-bit with scales      code * scale, integers with zeros (code - zero) * scale
+//   PyTorch's quantized    (code - zero) * scale: the form above with a state, for integers of any width
 //   compressed integers    (code - zero) * scale; codes and zeros are stored plus half their range
 //   FP4 and FP8 in groups  code * scale, scales are floats of 8 bits times a factor, or powers of two
 //   MLX affine             code * scale, rounded to the type of the scales, + bias
@@ -97,7 +99,7 @@ Unpacker::Unpacker(const graph::MetaGraph& graph, const io::ReadTensor& read,
 
 // {"nested_blocksize": 256, "nested_offset": 0.03}
 void Unpacker::read_nested_state() {
-  const auto state = small_json<nlohmann::json>({weight_.state.data(), weight_.state.size()});
+  const auto state = small_json<nlohmann::json>(weight_.state_text());
   const auto number = [&](const char* key) {
     const auto found = state.is_object() ? state.find(key) : state.end();
     return found != state.end() && found->is_number() ? found->get<double>() : 0;
@@ -205,8 +207,90 @@ void Unpacker::load_blocks(graph::Companion kind, const Blocks& blocks, const st
               bytes, into);
 }
 
+namespace {
+
+// torch's quantize_per_tensor and quantize_per_channel (torch/_utils.py, _rebuild_qtensor). The state is
+// {"scale": 0.1, "zero_point": 10} for all numbers, or {"axis": 0} for scales and zeros by its positions.
+struct Affine {
+  std::vector<float> scales;
+  std::vector<std::int64_t> zeros;
+  std::uint64_t inner = 1;  // numbers for each position of the dimension
+  std::uint64_t first = 0;  // the position that the first scale is for
+};
+
+// Those of positions [first, first + numbers.size()) of `count`.
+template <typename T>
+void read_part(const graph::MetaGraph& graph, const io::ReadTensor& read, const graph::LogicalTensor& weight,
+               graph::Companion kind, std::uint64_t count, std::uint64_t first, std::span<T> numbers) {
+  const graph::DType dtype = std::is_same_v<T, double> ? graph::DType::f64 : graph::DType::i64;
+  const auto id = weight.companion(kind);
+  if (!id || graph.tensor(*id).dtype != dtype || graph::elements(graph.tensor(*id)) != count)
+    throw Error(ErrorCode::malformed, {.tensor = weight.name}, "its {} are not {} numbers of type {}",
+                graph::companion_name(kind), count, graph::dtype_info(dtype).name);
+  read(*id, first * sizeof(T), std::as_writable_bytes(numbers));
+}
+
+// For numbers [begin, end) of the weight.
+Affine affine_of(const graph::MetaGraph& graph, const io::ReadTensor& read,
+                 const graph::LogicalTensor& weight, std::uint64_t begin, std::uint64_t end) {
+  const auto state = small_json<nlohmann::json>(weight.state_text());
+  const auto field = [&](const char* key) {
+    return state.is_object() && state.contains(key) ? state[key] : nlohmann::json();
+  };
+  Affine affine;
+  if (field("scale").is_number() && field("zero_point").is_number_integer()) {
+    affine.scales = {static_cast<float>(field("scale").get<double>())};
+    affine.zeros = {field("zero_point").get<std::int64_t>()};
+    return affine;
+  }
+  const std::uint64_t axis =
+      field("axis").is_number_unsigned() ? field("axis").get<std::uint64_t>() : UINT64_MAX;
+  if (axis >= weight.shape.size())
+    throw Error(ErrorCode::malformed, {.tensor = weight.name},
+                "has neither a finite scale nor an axis of scales");
+  const std::uint64_t count = weight.shape[static_cast<std::size_t>(axis)];
+  for (std::size_t i = static_cast<std::size_t>(axis) + 1; i < weight.shape.size(); ++i)
+    affine.inner *= weight.shape[i];
+  std::uint64_t positions = count;
+  if (axis == 0) {  // each position comes once
+    affine.first = begin / affine.inner;
+    positions = (end - 1) / affine.inner - affine.first + 1;
+  }
+  std::vector<double> scales(static_cast<std::size_t>(positions));
+  affine.zeros.resize(scales.size());
+  read_part<double>(graph, read, weight, graph::Companion::scales, count, affine.first, scales);
+  read_part<std::int64_t>(graph, read, weight, graph::Companion::zeros, count, affine.first, affine.zeros);
+  affine.scales.assign(scales.begin(), scales.end());
+  return affine;
+}
+
+std::int32_t code_at(graph::DType dtype, std::span<const std::byte> codes, std::size_t at) {
+  if (dtype == graph::DType::u8) return std::to_integer<std::uint8_t>(codes[at]);
+  if (dtype == graph::DType::i8) return static_cast<std::int8_t>(codes[at]);
+  std::int32_t code = 0;
+  std::memcpy(&code, codes.data() + at * sizeof code, sizeof code);
+  return code;
+}
+
+}  // namespace
+
 void Unpacker::read(const Region& region, std::span<float> out) {
   if (region.rows == 0 || region.columns == 0) return;
+  if (weight_.packing == graph::WeightPacking::scaled && !weight_.state.empty()) {
+    const std::uint64_t begin = region.row * columns_ + region.column;
+    const std::uint64_t end = (region.row + region.rows - 1) * columns_ + region.column + region.columns;
+    const Affine affine = affine_of(graph_, read_, weight_, begin, end);
+    const graph::DType dtype = graph_.tensor(weight_.codes).dtype;
+    load({weight_.codes, dtype, columns_}, region, bytes_);
+    for (std::size_t at = 0; at < out.size(); ++at) {
+      const std::uint64_t number = begin + at / region.columns * columns_ + at % region.columns;
+      const auto position =
+          static_cast<std::size_t>((number / affine.inner - affine.first) % affine.scales.size());
+      const double code = code_at(dtype, bytes_, at) - static_cast<double>(affine.zeros[position]);
+      out[at] = static_cast<float>(code) * affine.scales[position];
+    }
+    return;
+  }
   switch (weight_.packing) {
     case graph::WeightPacking::gptq:
     case graph::WeightPacking::gptq_v2:

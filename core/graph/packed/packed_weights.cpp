@@ -90,7 +90,7 @@ class Finder {
     weight.bits = fitted.bits;
     weight.block = std::move(fitted.block);
     weight.codes = group.id(layout.codes);
-    weight.state = ShortList<char, 0>(std::span<const char>(fitted.state));
+    weight.set_state(fitted.state);
     weight.dtype = fitted.dtype ? *fitted.dtype : config_.dtype.value_or(DType::f32);
     std::array<CompanionTensor, kCompanions> companions;
     const auto begin = companions.begin();
