@@ -32,8 +32,10 @@ struct Source {
   // resolved), and Error{io} if it cannot be opened. May be called from several threads.
   std::function<std::shared_ptr<const io::SourceFile>(const std::string& name)> open_sibling;
   // The names of all files of the folder that make up the model together, if no file there lists them: numpy
-  // arrays. Empty if the primary file was opened by itself.
+  // arrays, shards without an index. Empty if the primary file was opened by itself.
   std::vector<std::string> set = {};
+  // For an index: the other files of the folder that could be shards.
+  std::vector<std::string> others = {};
   forward::AssetsLoader assets = {};  // architecture descriptions, for models given by a configuration alone
   bool weights_only = false;          // as ResolveOptions
   std::vector<graph::Note> notes =

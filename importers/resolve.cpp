@@ -9,6 +9,7 @@
 #include "core/io/file_system.h"
 #include "core/io/unfinished.h"
 #include "importers/formats.h"
+#include "importers/huggingface/index.h"
 
 #include <algorithm>
 #include <array>
@@ -280,9 +281,21 @@ Source resolve_model_folder(const fs::path& path, const Opening& options) {
                 names.empty()
                     ? "the folder holds no files"
                     : "no model file, index or config.json in the folder; it holds " + join_names(names, 3));
+  const auto best = std::ranges::find_if(
+      found, [&](const auto& name) { return candidate_rank(name) != candidate_rank(found.front()); });
+  LooseShards loose =
+      loose_shards([&](const std::string& name) { return folder->open(name); }, {found.begin(), best});
+  if (!loose.names.empty()) {  // in the place of the first of them
+    std::erase_if(
+        found, [&](const auto& name) { return std::ranges::find(loose.names, name) != loose.names.end(); });
+    found.insert(found.begin(), loose.names.front());
+  }
   auto file = folder->open(found.front());
   if (!file) throw Error(ErrorCode::io, {.file = (path / found.front()).string()}, "is a broken link");
   Source source = make_source(std::move(file), folder);
+  source.set = std::move(loose.names);
+  source.notes = std::move(loose.notes);
+  source.others = shard_files(names, found.front());
   if (found.front().ends_with(graph::kNpyExtension))
     std::ranges::copy_if(names, std::back_inserter(source.set),
                          [](const std::string& name) { return name.ends_with(graph::kNpyExtension); });
@@ -294,12 +307,6 @@ Source resolve_model_folder(const fs::path& path, const Opening& options) {
     source.set = std::move(set);
   }
 
-  const std::string stem = fs::path(found.front()).stem().string();
-  const bool alone = stem.ends_with("-of-00001") || stem.ends_with("-of-000001");
-  if (graph::hf_shard_stem(found.front()) && !alone)
-    source.notes.push_back(graph::make_note(graph::Severity::error, {},
-                                            "'{}' is one shard of a model whose index is missing",
-                                            safe_display(found.front())));
   if (const std::vector<std::string> others = other_models(found); !others.empty())
     source.notes.push_back(graph::make_note(graph::Severity::warning, {},
                                             "opened '{}' only; the folder also holds {}",
@@ -388,8 +395,13 @@ Source resolve_file(const fs::path& path, const Opening& options) {
   // the user named this file, so it may be a link to anywhere
   auto file = std::make_shared<const io::SourceFile>(io::SourceFile::open(path.string()));
   const auto folder = std::make_shared<const ModelFolder>(path.parent_path(), options.follow_links);
+  const std::string name = path.filename().string();
+  std::vector<std::string> beside;
+  if (graph::hf_shard_stem(name) || graph::has_ending_of(name, "hf_index"))
+    beside = list_folder(path.has_parent_path() ? path.parent_path() : ".").names;
   if (auto index = index_of(path, *folder)) {
     Source source = make_source(index, folder);
+    source.others = shard_files(beside, index->path());
     source.notes.push_back(graph::make_note(
         graph::Severity::info, {}, "'{}' is one shard: opened the whole model through '{}'",
         safe_display(path.filename().string()), safe_display(fs::path(index->path()).filename().string())));
@@ -397,6 +409,12 @@ Source resolve_file(const fs::path& path, const Opening& options) {
     return source;
   }
   Source source = make_source(std::move(file), folder);
+  source.others = shard_files(beside, name);
+  source.set = complete_shards(name, beside);
+  if (!source.set.empty())
+    source.notes.push_back(graph::make_note(
+        graph::Severity::warning, {}, "'{}' is one shard: opened all {} of the model, which no index lists",
+        safe_display(name), source.set.size()));
   add_edit_notes(source, path);
   return source;
 }

@@ -10,6 +10,7 @@
 #include "core/io/system_memory.h"
 #include "importers/formats.h"
 #include "importers/importer.h"
+#include "importers/torch/values.h"
 
 #include <algorithm>
 #include <mutex>
@@ -169,25 +170,14 @@ std::vector<std::string> likely_shards(const io::SourceFile& index) {
   const std::string_view text = head;
   std::size_t end = text.find(".safetensors\"");
   if (end == std::string_view::npos) end = text.find(".bin\"");
-  const std::size_t of = end == std::string_view::npos ? end : text.rfind("-of-", end);
-  const std::size_t quote = of == std::string_view::npos ? of : text.rfind('"', of);
+  const std::size_t quote = end == std::string_view::npos ? end : text.rfind('"', end);
   if (quote == std::string_view::npos) return {};
-  const std::string_view name = text.substr(quote + 1, end - quote - 1);
-  const std::string_view total = text.substr(of + 4, end - of - 4);
-  const std::string_view extension = text.substr(end, text.find('"', end) - end);
-  const std::size_t digits = of - quote - 1 > 0 ? name.substr(0, of - quote - 1).rfind('-') : name.npos;
-  const auto is_number = [](std::string_view part) {
-    return !part.empty() && part.size() <= 9 && part.find_first_not_of("0123456789") == part.npos;
-  };
-  if (digits == std::string_view::npos || !is_number(total)) return {};
-  const std::string_view number = name.substr(digits + 1, of - quote - 1 - digits - 1);
-  const std::uint64_t count = std::stoull(std::string(total));
+  const std::string_view name = text.substr(quote + 1, text.find('"', end) - quote - 1);
+  const auto numbers = shard_numbers(name);
   // each listed shard needs its name's bytes in the index: with fewer bytes the number cannot be true
-  if (!is_number(number) || count > kMostGuessed || count > index.size() / name.size()) return {};
+  if (!numbers || numbers->count > std::min(kMostGuessed, index.size() / name.size())) return {};
   std::vector<std::string> names;
-  for (std::uint64_t i = 1; i <= count; ++i)
-    names.push_back(
-        fmt::format("{}-{:0{}}-of-{}{}", name.substr(0, digits), i, number.size(), total, extension));
+  for (std::uint64_t i = 1; i <= numbers->count; ++i) names.push_back(numbers->name(i));
   return names;
 }
 
@@ -198,6 +188,7 @@ namespace {
 // Joins all shards into one graph. A shard that is missing or could not be read has no file.
 class JoinedModel {
  public:
+  JoinedModel() = default;
   explicit JoinedModel(const io::SourceFile& index) : graph(file_graph(index, "safetensors")) {
     constexpr std::uint64_t kShortEntry = 80, kLongEntry = 100, kMostExpected = 1'000'000;
     // a generous reserve costs nothing: pages that are never written take no memory, but for large ones
@@ -233,10 +224,34 @@ class JoinedModel {
   graph::TextSet keys_;  // of the metadata
 };
 
+// Removes tensors, given by their positions, and the storages that only they use.
+void erase_tensors(graph::MetaGraph& graph, const std::vector<std::size_t>& positions) {
+  std::vector<bool> tensor_goes(graph.tensors.size()), storage_goes(graph.storages.size());
+  for (const std::size_t at : positions)
+    storage_goes[graph::index(graph.tensors[at].storage)] = tensor_goes[at] = true;
+  for (std::size_t i = 0; i < tensor_goes.size(); ++i)
+    if (!tensor_goes[i]) storage_goes[graph::index(graph.tensors[i].storage)] = false;
+  std::vector<graph::StorageId> place;
+  std::uint32_t storages = 0;
+  for (std::size_t i = 0; i < storage_goes.size(); ++i) {
+    place.push_back(graph::StorageId{storages});
+    if (!storage_goes[i]) graph.storages[storages++] = graph.storages[i];
+  }
+  graph.storages.resize(storages);
+  std::size_t tensors = 0;
+  for (std::size_t i = 0; i < tensor_goes.size(); ++i) {
+    if (tensor_goes[i]) continue;
+    graph.tensors[i].storage = place[graph::index(graph.tensors[i].storage)];
+    if (tensors != i) graph.tensors[tensors] = std::move(graph.tensors[i]);
+    ++tensors;
+  }
+  graph.tensors.resize(tensors);
+}
+
 // Compares index and shards. Disagreements become notes in the graph, contradictions an Error.
 class Report {
  public:
-  Report(const HfWeightMap& index, const HfIndexCheck& check, JoinedModel& model)
+  Report(const HfWeightMap& index, HfIndexCheck& check, JoinedModel& model)
       : index_(index), check_(check), shards_(model.shards), graph_(model.graph) {}
 
   void write() {
@@ -247,6 +262,7 @@ class Report {
       else
         add_missing_shard(i);
     }
+    leave_copies();
     add_missing_tensors();
     check_total();
   }
@@ -266,9 +282,10 @@ class Report {
     const std::size_t end =
         number + 1 < shards_.size() ? shards_[number + 1].first_tensor : graph_.tensors.size();
     for (std::size_t i = shards_[number].first_tensor; i < end; ++i) {
+      if (check_.planned(i) == number) continue;
+      if (!copies_) copies_ = check_.settle_copies(graph_.files.front().path);
       const std::uint32_t planned = check_.planned(i);
-      if (planned == number) continue;
-      refuse_repeated();
+      if (planned == number || std::ranges::binary_search(*copies_, i)) continue;
       if (planned == HfIndexCheck::kNoShard)
         note(graph_.tensors[i].name, "in shard '{}' but not in the index", shard_name(number));
       else
@@ -277,20 +294,16 @@ class Report {
     }
   }
 
-  // Finds two tensors with one name, of which the index can name only one.
-  void refuse_repeated() const {
-    const auto repeated = check_.repeated();
-    if (!repeated) return;
-    const auto shard_of = [&](std::size_t tensor) {
-      const auto next =
-          std::upper_bound(shards_.begin(), shards_.end(), tensor,
-                           [](std::size_t at, const JoinedShard& shard) { return at < shard.first_tensor; });
-      return std::prev(next);
-    };
-    throw Error(ErrorCode::malformed,
-                {.file = graph_.file(shard_of(repeated->second)->file).path,
-                 .tensor = graph_.tensors[repeated->second].name},
-                "also in shard '{}'", safe_display(shard_of(repeated->first)->name));
+  void leave_copies() {
+    if (!copies_ || copies_->empty()) return;
+    std::vector<std::string> names;
+    for (const std::size_t at : *copies_) names.push_back(graph_.tensors[at].name);
+    graph_.note(graph::Severity::warning, {},
+                "{} {} in several shards, and taken from where the index says: {}",
+                counted(names.size(), "tensor"), names.size() == 1 ? "is" : "are", join_names(names, 3));
+    const std::uint64_t all = graph::storage_bytes(graph_);
+    erase_tensors(graph_, *copies_);
+    copied_bytes_ = all - graph::storage_bytes(graph_);
   }
 
   void add_missing_shard(std::uint32_t number) {
@@ -326,9 +339,10 @@ class Report {
       viewed = 0;
       for (const graph::Tensor& tensor : graph_.tensors) viewed += graph::tensor_bytes(graph_, tensor);
     }
-    if (*index_.total_size() != held && *index_.total_size() != viewed)
+    const std::uint64_t total = *index_.total_size();  // with or without copies
+    if (total != held && total != viewed && total != held + copied_bytes_)
       graph_.note(views ? graph::Severity::warning : graph::Severity::error, {},
-                  "the index says {} bytes in total, the shards hold {}", *index_.total_size(), held);
+                  "the index says {} bytes in total, the shards hold {}", total, held);
   }
 
   bool is_there(std::uint32_t number) const { return shards_[number].file != graph::kNoFile; }
@@ -339,9 +353,11 @@ class Report {
   }
 
   const HfWeightMap& index_;
-  const HfIndexCheck& check_;
+  HfIndexCheck& check_;
   const std::vector<JoinedShard>& shards_;
   graph::MetaGraph& graph_;
+  std::uint64_t copied_bytes_ = 0;
+  std::optional<std::vector<std::size_t>> copies_;  // once a tensor lies elsewhere than the index says
   std::vector<HfIndexCheck::Promise> promises_;
   std::vector<std::vector<std::string>> promised_;  // by shard, once one is missing
   bool complete_ = true;                            // no shard is missing
@@ -362,10 +378,27 @@ std::optional<graph::MetaGraph> read_with_shards(const Source& source, std::vect
   }
   if (model.error) std::rethrow_exception(model.error);
   Report(index, check, model).write();
+  bind_quantized(model.graph);
   return std::move(model.graph);
 }
 
 }  // namespace
+
+graph::MetaGraph read_loose_shards(const Source& source) {
+  JoinedModel model;
+  open_shards(source, source.set, [&](OpenedShard shard) {
+    const std::string& name = source.set[model.shards.size()];
+    if (!shard.error && !shard.graph)
+      shard.error = std::make_exception_ptr(
+          Error(ErrorCode::io, {.file = source.file->path()}, "the shard '{}' is gone", safe_display(name)));
+    model.add(name, std::move(shard));
+  });
+  if (model.error) std::rethrow_exception(model.error);
+  HfIndexCheck(model.graph.tensors, model.shards).settle_copies(source.file->path());
+  bind_quantized(model.graph);
+  add_config(source, model.graph);
+  return std::move(model.graph);
+}
 
 Match sniff_hf_index(std::string_view head, std::string_view path) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
@@ -381,6 +414,7 @@ graph::MetaGraph read_hf_index(const Source& source) {
   if (!graph) graph = read_with_shards(source, names);  // with the shards that the index really lists
   if (!graph)
     throw Error(ErrorCode::io, {.file = source.file->path()}, "the index changed while it was read");
+  if (auto note = replacements(source, *graph)) graph->notes.insert(graph->notes.begin(), std::move(*note));
   add_config(source, *graph);
   return std::move(*graph);
 }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -79,8 +80,8 @@ void open_shards(const Source& source, const std::vector<std::string>& names,
 // The number of threads worth starting for that many shards.
 std::size_t threads_for_shards(std::size_t shards);
 
-// The shard names that an index most likely lists, guessed from the first name in it
-// ("model-00001-of-00163.safetensors"). Empty if that name has no such number.
+// The shard names that an index most likely lists, guessed from the first name in it. Empty if that name is
+// no numbered shard's.
 std::vector<std::string> likely_shards(const io::SourceFile& index);
 
 // --- Compares the tensors in a model's shards with the model's index.
@@ -119,8 +120,11 @@ class HfIndexCheck {
   // In the order of the index.
   std::vector<Promise> promises() const;
 
-  // Two tensors with the same name: the first tensor that repeats an earlier name is the second of the pair.
-  std::optional<std::pair<std::size_t, std::size_t>> repeated() const;
+  // The tensors that do not count because the index puts their names in another shard, which holds them as
+  // well: positions in ascending order. planned() is kNoShard for them afterwards, and for all others their
+  // own shard. Throws Error{malformed} naming `path` for a name that occurs twice in the index, or naming a
+  // shard if a name occurs twice, and not only once where the index says.
+  std::vector<std::size_t> settle_copies(const std::string& path);
 
  private:
   // The state of one piece of the index. Aligned so that no two threads share a cache line.
@@ -140,6 +144,7 @@ class HfIndexCheck {
   void take(Piece& piece, std::string_view tensor, std::string_view shard);
   std::uint32_t shard_number(Piece& piece, std::string_view name);
   void index_names() const;
+  std::uint32_t shard_of(std::size_t tensor) const;
   std::optional<std::uint32_t> find(Piece& piece, std::string_view name, const JoinedShard& shard) const;
 
   std::span<const graph::Tensor> tensors_;
@@ -147,12 +152,53 @@ class HfIndexCheck {
   graph::NameIndex shard_names_;
   mutable std::once_flag indexed_;
   mutable graph::NameIndex names_;
-  mutable std::optional<std::pair<std::size_t, std::size_t>> repeated_;
-  std::vector<std::atomic<std::uint32_t>> planned_;  // by tensor
-  std::vector<std::atomic<bool>> listed_;            // by shard: whether the index names it
+  mutable std::map<std::uint32_t, std::vector<std::uint32_t>> repeated_;  // by the first tensor of a name
+  std::vector<std::atomic<std::uint32_t>> planned_;                       // by tensor
+  std::vector<std::atomic<bool>> listed_;  // by shard: whether the index names it
   std::vector<Piece> pieces_;
   std::atomic<bool> twice_ = false;
   bool alone_ = false;  // one thread, so that the Error names the first repeated name
 };
+
+// --- Weight files that no index lists.
+
+// Numbered shards: "model-00001-of-00163.safetensors" is one of 163.
+struct ShardNumbers {
+  std::string_view stem;    // "model"
+  std::string_view behind;  // "-of-00163.safetensors"
+  std::size_t digits = 0;
+  std::uint64_t count = 0;
+
+  std::string name(std::uint64_t number) const;  // from 1 on
+};
+// Nothing for any other name. Points into the name.
+std::optional<ShardNumbers> shard_numbers(std::string_view name);
+
+// The names of the whole set of shards that a file belongs to, in order. Empty if it is no numbered shard,
+// the only one of its set, or not all of the set are among `names`, those of the folder's files.
+std::vector<std::string> complete_shards(std::string_view file, const std::vector<std::string>& names);
+
+// Which of a folder's files are one model.
+struct LooseShards {
+  std::vector<std::string> names = {};  // in order; empty if the first candidate is opened by itself
+  std::vector<graph::Note> notes = {};
+};
+// `candidates` are files of one rank (core/graph/names/file_names.h), the first is that which would be
+// opened. A complete set of numbered shards is a model. Files with other names are one if none of their
+// tensors is in two of them; files that hold the same tensors again are other versions of it. `open` is as
+// Source::open_sibling.
+LooseShards loose_shards(const std::function<std::shared_ptr<const io::SourceFile>(const std::string&)>& open,
+                         const std::vector<std::string>& candidates);
+
+// Reads the shards Source::set as one graph. Throws Error for a shard that is not there, and for a name in
+// two of them.
+graph::MetaGraph read_loose_shards(const Source& source);
+
+// Those of a folder's files that an index of this name could list; none for any other file.
+std::vector<std::string> shard_files(const std::vector<std::string>& names, std::string_view index);
+
+// For a model that lacks tensors, because its index lists files that are not there: the note that names other
+// files of the folder that hold all of them, and how to open them.
+std::optional<graph::Note> replacements(const Source& source, const graph::MetaGraph& graph);
 
 }  // namespace loadline::importers

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include <fmt/core.h>
 #include <simdjson.h>
@@ -203,6 +204,7 @@ HfIndexCheck::HfIndexCheck(std::span<const graph::Tensor> tensors, std::span<con
   for (std::uint32_t i = 0; i < shards_.size(); ++i)
     shard_names_.add(shards_[i].name, graph::name_hash(shards_[i].name), i,
                      [this](std::uint32_t at) -> std::string_view { return shards_[at].name; });
+  reset(1);
 }
 
 void HfIndexCheck::reset(std::size_t pieces) {
@@ -291,14 +293,42 @@ void HfIndexCheck::index_names() const {
     for (std::uint32_t i = 0; i < tensors_.size(); ++i) {
       const auto before = names_.add(tensors_[i].name, tensors_[i].name.hash(), i,
                                      [this](std::uint32_t at) { return tensors_[at].name.view(); });
-      if (before && !repeated_) repeated_ = {*before, i};
+      if (before) repeated_[*before].push_back(i);
     }
   });
 }
 
-std::optional<std::pair<std::size_t, std::size_t>> HfIndexCheck::repeated() const {
+std::uint32_t HfIndexCheck::shard_of(std::size_t tensor) const {
+  const auto next = std::ranges::upper_bound(shards_, tensor, {}, &JoinedShard::first_tensor);
+  return static_cast<std::uint32_t>(next - shards_.begin() - 1);
+}
+
+std::vector<std::size_t> HfIndexCheck::settle_copies(const std::string& path) {
   index_names();
-  return repeated_;
+  std::vector<std::size_t> copies;
+  for (const auto& [first, others] : repeated_) {
+    std::vector<std::uint32_t> same = {first};
+    same.insert(same.end(), others.begin(), others.end());
+    // the entry was looked up by name: any of them may have been found
+    std::uint32_t wanted = kNoShard;
+    for (const std::uint32_t at : same) {
+      const std::uint32_t found = planned(at);
+      if (found != kNoShard && std::exchange(wanted, found) != kNoShard)
+        throw Error(ErrorCode::malformed, {.file = path, .tensor = tensors_[at].name},
+                    "the name occurs twice in weight_map");
+    }
+    if (std::ranges::count(same, wanted, [&](std::uint32_t at) { return shard_of(at); }) != 1)
+      throw Error(ErrorCode::malformed,
+                  {.file = path.substr(0, path.rfind('/') + 1) + shards_[shard_of(others.front())].name,
+                   .tensor = tensors_[first].name},
+                  "also in shard '{}'", safe_display(shards_[shard_of(first)].name));
+    for (const std::uint32_t at : same) {
+      planned_[at].store(shard_of(at) == wanted ? wanted : kNoShard, std::memory_order_relaxed);
+      if (shard_of(at) != wanted) copies.push_back(at);
+    }
+  }
+  std::ranges::sort(copies);
+  return copies;
 }
 
 std::vector<std::string> HfIndexCheck::listed() const {

@@ -5,6 +5,7 @@
 #include "core/graph/name.h"
 #include "core/graph/names/file_names.h"
 #include "importers/formats.h"
+#include "importers/huggingface/index.h"
 #include "importers/huggingface/plain_json.h"
 #include "importers/importer.h"
 
@@ -415,6 +416,7 @@ Match sniff_safetensors(std::string_view head, std::string_view path) {
 }
 
 graph::MetaGraph read_safetensors(const Source& source) {
+  if (!source.set.empty()) return read_loose_shards(source);
   graph::MetaGraph graph = read_safetensors_file(*source.file);
   add_config(source, graph);
   return graph;

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/graph/names/file_names.h"
 #include "importers/formats.h"
+#include "importers/huggingface/index.h"
 #include "importers/importer.h"
 #include "importers/torch/values.h"
 #include "importers/wire/zip.h"
@@ -157,6 +158,7 @@ Match sniff_torch_legacy(std::string_view head, std::string_view path) {
 }
 
 graph::MetaGraph read_torch_legacy(const Source& source) {
+  if (!source.set.empty()) return read_loose_shards(source);
   graph::MetaGraph graph = read_torch_legacy_file(*source.file);
   add_config(source, graph);
   return graph;
@@ -358,6 +360,7 @@ Match sniff_torch_zip(std::string_view head, std::string_view path) {
 }
 
 graph::MetaGraph read_torch_zip(const Source& source) {
+  if (!source.set.empty()) return read_loose_shards(source);
   graph::MetaGraph graph = read_torch_zip_file(*source.file);
   add_config(source, graph);
   return graph;

@@ -202,17 +202,46 @@ TEST(HfIndex, ANameTwiceInTheIndexIsTheFirstOfThem) {
   EXPECT_EQ(error_of(absent), "malformed m.index.json 'nowhere' weight_map");
 }
 
-TEST(HfIndex, ATensorInTwoShardsIsRefusedWhicheverTheIndexNames) {
-  for (const std::size_t named : {0U, 1U}) {
-    Model model = model_of(2, 3);
-    model.files[0].second = shard_bytes({"a", "b", "shared"});
-    model.files[1].second = shard_bytes({"shared", "c"});
-    model.entries = {{"a", shard_name(0, 2)},
-                     {"b", shard_name(0, 2)},
-                     {"shared", shard_name(named, 2)},
-                     {"c", shard_name(1, 2)}};
-    EXPECT_EQ(error_of(model), fmt::format("malformed {} 'shared' '{}'", shard_name(1, 2), shard_name(0, 2)));
-  }
+// A copy of "shared" lies in each shard, beside other tensors and in other orders of the index.
+TEST(HfIndex, TheIndexDecidesOverCopies) {
+  for (const std::size_t named : {0U, 1U})
+    for (int order = 0; order < 24; ++order) {
+      Model model = model_of(2, 3);
+      model.files[0].second = shard_bytes({"a", "b", "shared"});
+      model.files[1].second = shard_bytes({"shared", "c"});
+      model.entries = {{"a", shard_name(0, 2)},
+                       {"b", shard_name(0, 2)},
+                       {"c", shard_name(1, 2)},
+                       {"shared", shard_name(named, 2)}};
+      for (int i = 0; i < order; ++i) std::ranges::next_permutation(model.entries);
+      const graph::MetaGraph graph = open(model, order % 2 == 0 ? "4" : "5");  // with the copy or without it
+      ASSERT_EQ(graph.tensors.size(), 4u);
+      EXPECT_EQ(graph.storages.size(), 4u);
+      EXPECT_EQ(graph::storage_bytes(graph), 4u);
+      const graph::Storage& storage = graph.storage(testing::tensor_named(graph, "shared").storage);
+      EXPECT_EQ(graph.file(storage.file).path, shard_name(named, 2)) << order;
+      const char* const neighbor = named == 0 ? "b" : "c";  // the one before it, or behind it
+      const std::uint64_t beside = graph.storage(testing::tensor_named(graph, neighbor).storage).offset;
+      EXPECT_EQ(storage.offset, named == 0 ? beside + 1 : beside - 1);
+      ASSERT_EQ(graph.notes.size(), 1u);
+      EXPECT_TRUE(testing::has_note(graph, graph::Severity::warning, "1 'shared'"));
+      EXPECT_NO_THROW(graph::require_sound(graph, "convert"));
+    }
+}
+
+TEST(HfIndex, CopiesOfWhichTheIndexNamesNoneAreRefused) {
+  Model model = model_of(3, 1);
+  model.files[0].second = shard_bytes({"a", "shared"});
+  model.files[1].second = shard_bytes({"shared", "b"});
+  model.files[2].second = shard_bytes({"c"});
+  model.entries = {{"a", shard_name(0, 3)}, {"b", shard_name(1, 3)}, {"c", shard_name(2, 3)}};
+  const std::string error = fmt::format("malformed {} 'shared' '{}'", shard_name(1, 3), shard_name(0, 3));
+  EXPECT_EQ(error_of(model), error);
+  model.entries.emplace_back("shared", shard_name(2, 3));  // which does not hold it
+  EXPECT_EQ(error_of(model), error);
+  model.entries.back().second = shard_name(0, 3);
+  model.entries.emplace_back("shared", shard_name(1, 3));
+  EXPECT_EQ(error_of(model), fmt::format("malformed {} 'shared'", shard_name(1, 3)));
 }
 
 TEST(HfIndex, SaysWhatTheIndexPutsElsewhere) {

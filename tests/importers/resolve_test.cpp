@@ -236,13 +236,137 @@ TEST(Index, AMissingShardIsNamedWithItsTensors) {
   EXPECT_EQ(importers::open_model(folder.path().string(), {}).missing.size(), 1u);
 }
 
-TEST(Index, ShardsWithoutTheirIndexAreNoModel) {
+TEST(Index, AllShardsWithoutTheirIndexAreOneModel) {
   const TemporaryFolder folder;
   write_model(folder.path());
   fs::remove(folder / kIndex);
+  for (const std::string& path : {folder.path().string(), folder / kShard1, folder / kShard2}) {
+    const graph::MetaGraph graph = importers::open_model(path, {});
+    EXPECT_EQ(graph.tensors.size(), 2u) << path;
+    ASSERT_EQ(graph.files.size(), 2u);
+    EXPECT_EQ(graph.files[1].path, folder / kShard2);
+    EXPECT_EQ(graph::model_name(graph), name_of(folder));
+    EXPECT_NE(graph::find_metadata(graph, graph::kConfigKey), nullptr) << path;
+    ASSERT_EQ(graph.notes.size(), 1u);
+    EXPECT_EQ(graph.notes[0].severity, graph::Severity::warning);
+    EXPECT_NO_THROW(graph::require_sound(graph, "convert"));
+  }
+  // before any file with another name, and before shards of an incomplete set
+  write_file(folder / "consolidated.safetensors", one_tensor("z"));
+  write_file(folder / "model-00001-of-00004.safetensors", one_tensor("z"));
   const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
-  EXPECT_TRUE(has_note(graph, graph::Severity::error, "'model-00001-of-00002.safetensors'"));
+  EXPECT_EQ(graph.tensors.size(), 2u);
+  EXPECT_TRUE(
+      has_note(graph, graph::Severity::warning,
+               fmt::format("'{}' 'consolidated.safetensors' 'model-00001-of-00004.safetensors'", kShard1)));
+  // what two of them hold is in none for sure
+  write_file(folder / kShard2, one_tensor("a"));
+  EXPECT_EQ(error_of(folder.path().string()), fmt::format("malformed {} 'a' '{}'", kShard2, kShard1));
+}
+
+TEST(Index, SomeShardsWithoutTheirIndexAreNoModel) {
+  const TemporaryFolder folder;
+  write_file(folder / "model-00002-of-00003.safetensors", one_tensor("b"));
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
+  EXPECT_TRUE(has_note(graph, graph::Severity::error,
+                       "'model-00002-of-00003.safetensors' 3 'model-00001-of-00003.safetensors' "
+                       "'model-00003-of-00003.safetensors'"));
   EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
+  // a number that no folder can hold
+  fs::rename(folder / "model-00002-of-00003.safetensors", folder / "model-000002-of-999999.safetensors");
+  EXPECT_THROW(graph::require_sound(importers::open_model(folder.path().string(), {}), "convert"), Error);
+}
+
+TEST(Index, TorchShardsWithoutTheirIndexAreOneModel) {
+  const TemporaryFolder folder;
+  write_file(folder / "pytorch_model-00001-of-00002.bin", torch_tensor("a"));
+  write_file(folder / "pytorch_model-00002-of-00002.bin", torch_tensor("b"));
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
+  EXPECT_EQ(graph.format, "torch");
+  EXPECT_EQ(graph.tensors.size(), 2u);
+  EXPECT_NO_THROW(graph::require_sound(graph, "convert"));
+}
+
+std::string tensors(const std::vector<std::string>& names) {
+  std::string header;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    header += fmt::format(R"({}"{}":{{"dtype":"U8","shape":[8],"data_offsets":[{},{}]}})", i == 0 ? "{" : ",",
+                          names[i], 8 * i, 8 * i + 8);
+  return testing::safetensors_bytes(header + "}", 8 * names.size());
+}
+
+// The tensors of the folder's model by name, and the severities of its notes.
+std::string opened(const std::vector<std::pair<std::string, std::string>>& files) {
+  const TemporaryFolder folder;
+  for (const auto& [name, content] : files) write_file(folder / name, content);
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
+  std::string text;
+  for (const graph::Tensor& tensor : graph.tensors) text += tensor.name.str() + " ";
+  for (const graph::Note& note : graph.notes) text += std::string(graph::severity_name(note.severity)) + " ";
+  return text;
+}
+
+TEST(Folder, FilesWhoseTensorsAreDisjointAreOneModel) {
+  EXPECT_EQ(
+      opened({{"out-00001.safetensors", tensors({"a", "b"})}, {"out-mtp-00000.safetensors", tensors({"c"})}}),
+      "a b c warning ");
+  EXPECT_EQ(opened({{"x.bin", torch_tensor("a")}, {"y.bin", torch_tensor("b")}}), "a b warning ");
+  // another version of the same tensors, a model that shares some, an adapter: one is opened
+  EXPECT_EQ(opened({{"x.fp16.safetensors", tensors({"a", "b"})}, {"x.safetensors", tensors({"a", "b"})}}),
+            "a b warning ");
+  EXPECT_EQ(opened({{"x.safetensors", tensors({"a", "b"})}, {"y.safetensors", tensors({"b", "c"})}}),
+            "a b warning ");
+  EXPECT_EQ(opened({{"base.safetensors", tensors({"a"})}, {"lora.safetensors", tensors({"a.lora_A"})}}),
+            "a warning ");
+  EXPECT_EQ(opened({{"consolidated.safetensors", tensors({"a"})}, {"m.safetensors", tensors({"b"})}}),
+            "a warning ");
+  // a version of one part beside both parts
+  EXPECT_EQ(opened({{"vae.safetensors", tensors({"b"})},
+                    {"unet.fp16.safetensors", tensors({"a"})},
+                    {"unet.safetensors", tensors({"a"})}}),
+            "a b warning warning ");
+  // the name says which is the whole model
+  EXPECT_EQ(opened({{"model.safetensors", tensors({"a"})}, {"mtp.safetensors", tensors({"b"})}}),
+            "a warning ");
+  EXPECT_EQ(opened({{"a.safetensors", tensors({"a"})}, {"optimizer.safetensors", tensors({"b"})}}), "a ");
+}
+
+TEST(Folder, AFileThatCannotBeReadMayBeAPart) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.safetensors", one_tensor("a"));
+  write_file(folder / "b.safetensors", one_tensor("b").substr(0, 20));
+  const graph::MetaGraph graph = importers::open_model(folder.path().string(), {});
+  EXPECT_EQ(graph.tensors.size(), 1u);
+  EXPECT_THROW(graph::require_sound(graph, "convert"), Error);
+  EXPECT_NO_THROW(graph::require_sound(importers::open_model(folder / "a.safetensors", {}), "convert"));
+}
+
+TEST(Index, AnIndexOfOtherFilesNamesThoseThatHoldItsTensors) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  const std::string stale = R"({"weight_map":{"a":"model-00001-of-00004.safetensors",)"
+                            R"("b":"model-00003-of-00004.safetensors"}})";
+  write_file(folder / kIndex, stale);
+  for (const std::string& path : {folder.path().string(), folder / kIndex}) {
+    const graph::MetaGraph graph = importers::open_model(path, {});
+    ASSERT_FALSE(graph.notes.empty());
+    EXPECT_EQ(testing::facts(graph.notes[0].text), fmt::format("'{0}' '{1}' '{0}'", kShard1, kShard2))
+        << path;
+    EXPECT_EQ(graph.notes[0].severity, graph::Severity::error);
+  }
+  // what it says to open
+  EXPECT_NO_THROW(graph::require_sound(importers::open_model(folder / kShard1, {}), "convert"));
+  EXPECT_EQ(importers::open_model(folder / kShard1, {}).tensors.size(), 2u);
+  // a shard that was renamed
+  write_file(folder / kIndex, index_text());
+  fs::rename(folder / kShard2, folder / "model-quant-00002.safetensors");
+  EXPECT_TRUE(has_note(importers::open_model(folder.path().string(), {}), graph::Severity::error,
+                       "'model-quant-00002.safetensors'"));
+  // some of them are nowhere
+  write_file(folder / "model-quant-00002.safetensors", one_tensor("c"));
+  const graph::MetaGraph lost = importers::open_model(folder.path().string(), {});
+  EXPECT_FALSE(has_note(lost, graph::Severity::error, "'model-quant-00002.safetensors'"));
+  EXPECT_EQ(lost.missing, std::vector<std::string>{"b"});
 }
 
 // --- What an interrupted run has left is never taken for a model.
@@ -415,9 +539,6 @@ TEST(Index, UsableButWrongOpensWithAnErrorNote) {
 TEST(Index, ContradictionsAreErrors) {
   const TemporaryFolder folder;
   write_model(folder.path());
-  write_file(folder / kShard2, one_tensor("a"));
-  EXPECT_EQ(error_of(folder.path().string()),
-            "malformed model-00002-of-00002.safetensors 'a' 'model-00001-of-00002.safetensors'");
   write_file(folder / kShard2, "garbage that is long enough");
   EXPECT_EQ(error_of(folder.path().string()),
             "limit model-00002-of-00002.safetensors 0 2334385649822622055 100000000");
@@ -445,7 +566,7 @@ TEST(Resolve, PicklesOfNewerProtocolsAreNamed) {
     const char byte = static_cast<char>(protocol[0] - '0');
     write_file(folder / "m.pt", std::string("\x80") + byte + "}.");
     EXPECT_EQ(error_of(folder / "m.pt"),
-              fmt::format("unsupported m.pt 1 {} torch.load weights_only=True 2", protocol));
+              fmt::format("unsupported m.pt 1 {} torch.load weights_only 2", protocol));
   }
   write_file(folder / "m.pt", "\x80\x02}." + std::string(40, ' '));
   EXPECT_EQ(error_of(folder / "m.pt"), "malformed m.pt 0 torch.save 1.6");

@@ -96,6 +96,56 @@ class Interop(unittest.TestCase):
         loadline("convert", source, self.path / "m.gguf")
         self.assert_gguf(self.path / "m.gguf", tensors)
 
+    def test_shards_without_their_index(self):
+        tensors = {f"model.layers.{i}.w": torch.randn(64, 96, dtype=torch.bfloat16) for i in range(12)}
+        source = self.path / "hub"
+        source.mkdir()
+        save_torch_state_dict(tensors, source, max_shard_size=60_000)
+        (source / "model.safetensors.index.json").unlink()
+        shards = sorted(source.glob("*.safetensors"))
+        self.assertGreater(len(shards), 2)
+        for path in (source, shards[1]):
+            self.assert_same(tensors, self.converted(path))
+        self.assert_inspected(source, tensors)
+        shards[2].unlink()
+        self.assertIn(shards[2].name, loadline("convert", source, self.path / "half.safetensors", "--json", code=1))
+        self.assertFalse((self.path / "half.safetensors").exists())
+
+    def test_files_with_other_names_are_one_model_or_one_of_them(self):
+        parts = [{"a": torch.randn(3), "b": torch.randn(4)}, {"c": torch.randn(5)}]
+        source = self.path / "parts"
+        source.mkdir()
+        for name, tensors in zip(("out-00001.safetensors", "out-mtp-00000.safetensors"), parts):
+            save_file(tensors, source / name)
+        self.assert_same({**parts[0], **parts[1]}, self.converted(source))
+        save_file({name: tensor.half() for name, tensor in parts[0].items()}, source / "zz.fp16.safetensors")
+        self.assert_same({**parts[0], **parts[1]}, self.converted(source))
+        (source / "out-mtp-00000.safetensors").unlink()
+        self.assert_same(parts[0], self.converted(source))
+
+    def test_the_index_decides_over_copies(self):
+        source = self.path / "copies"
+        source.mkdir()
+        shards = {"model-00001-of-00002.safetensors": {"a": torch.ones(2), "head": torch.ones(3)},
+                  "model-00002-of-00002.safetensors": {"b": torch.ones(2), "head": torch.randn(4)}}
+        for name, tensors in shards.items():
+            save_file(tensors, source / name)
+        for chosen in shards:
+            index = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors", "head": chosen}
+            (source / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+            self.assert_same({name: shards[shard][name] for name, shard in index.items()}, self.converted(source))
+
+    def converted(self, path):
+        loadline("convert", path, self.path / "converted.safetensors", "--force", "--verify")
+        return read_safetensors(self.path / "converted.safetensors")
+
+    def test_metadata_may_be_null(self):
+        header = b'{"__metadata__":null,"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+        path = self.path / "null.safetensors"
+        path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+        self.assert_inspected(path, load_file(path))
+        self.assert_same(load_file(path), self.converted(path))
+
     def test_shards_are_split_as_huggingface_hub_splits_them(self):
         tensors = {f"t{i:02}": torch.randn(10 + 37 * (i % 5), 40) for i in range(30)}
         one, theirs, ours = self.path / "one", self.path / "theirs", self.path / "ours"
