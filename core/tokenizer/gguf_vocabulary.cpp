@@ -342,12 +342,30 @@ GgufTokens unigram_tokens(const ModelTokenizer& model) {
   return sentencepiece_base(model, size);
 }
 
+namespace {
+
+// llama.cpp joins the two neighbors that make the piece of the highest score: the one whose merge comes
+// first.
+std::unordered_map<std::string, float> merge_scores(const Tokenizer& tokenizer) {
+  std::unordered_map<std::string, float> scores;
+  for (std::size_t rank = 0; rank < tokenizer.merges.size(); ++rank)
+    scores.try_emplace(tokenizer.merges[rank].left + tokenizer.merges[rank].right,
+                       static_cast<float>(-static_cast<std::int64_t>(rank)));
+  return scores;
+}
+
+}  // namespace
+
 GgufTokens llama_bpe_tokens(const ModelTokenizer& model, const Tokenizer& tokenizer) {
   const std::set<std::uint32_t> special = special_ids(model, tokenizer);
+  const std::unordered_map<std::string, float> scores = merge_scores(tokenizer);
   GgufTokens tokens;
   const auto add = [&](std::string text, PieceType type) {
+    const auto score = scores.find(text);
+    tokens.scores.push_back(score != scores.end()
+                                ? score->second
+                                : static_cast<float>(-static_cast<std::int64_t>(tokenizer.merges.size())));
     tokens.texts.push_back(std::move(text));
-    tokens.scores.push_back(kAddedScore);
     tokens.types.push_back(number(type));
   };
   const std::size_t base = tokenizer.pieces.size();

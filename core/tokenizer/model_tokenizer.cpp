@@ -158,9 +158,7 @@ void read_template_value(const Settings& from, const Json& value, TokenizerSetti
 void read_chat_templates(const OpenTokenizerFile& open, const ListTokenizerFiles& list,
                          const Settings& config, TokenizerSettings& settings) {
   if (!settings.has_tokenizer_config) return;
-  // even a null there hides the other files
-  if (const Json* const value = config.find("chat_template"))
-    return read_template_value(config, *value, settings);
+  // transformers writes this file, and leaves an older template where it was
   if (const auto file = open("chat_template.jinja")) {
     settings.chat_templates.push_back({"", whole_text(*file, kMostTemplate)});
     const std::string folder = "additional_chat_templates";
@@ -176,6 +174,9 @@ void read_chat_templates(const OpenTokenizerFile& open, const ListTokenizerFiles
     }
     return;
   }
+  // even a null there hides the older file
+  if (const Json* const value = config.find("chat_template"))
+    return read_template_value(config, *value, settings);
   const Settings other = read_settings(open, "chat_template.json");
   if (const Json* const value = other.find("chat_template")) read_template_value(other, *value, settings);
 }

@@ -11,6 +11,7 @@ import torch
 import transformers
 
 import llama
+import texts as many_texts
 import tokenizer_models
 from common import loadline
 from test_gguf_names import configurations, model_of
@@ -81,6 +82,26 @@ class GgufRuns(unittest.TestCase):
             print(f"  {name}: largest difference {difference:.1e}, of logits up to {abs(expected).max():.1f}")
             with self.subTest(name):
                 self.assertLess(difference, 1e-3)
+
+    def test_tokenizer_json_alone(self):
+        """What transformers 5 saves of a SentencePiece model: llama.cpp cuts texts as sentencepiece does."""
+        package = tokenizer_models.package_folder("mistral_common")
+        if package is None:
+            self.skipTest("mistral-common is not installed")
+        import sentencepiece
+
+        config = transformers.LlamaConfig(**{**configurations()["llama"].to_dict(), "vocab_size": 32000})
+        _, folder = self.model("llama", config)
+        transformers.LlamaTokenizerFast(str(package / "data/tokenizer.model.v1")).save_pretrained(folder)
+        self.assertFalse((folder / "tokenizer.model").exists())
+        out = self.convert("llama", "--outtype", "f32")
+        judge = sentencepiece.SentencePieceProcessor(str(package / "data/tokenizer.model.v1"))
+        count = 0
+        for text in many_texts.texts(200):
+            if text and not text.isspace():
+                self.assertEqual(llama.token_ids(out, text), judge.encode(text), text)
+                count += 1
+        print(f"  {count} texts are cut as sentencepiece {importlib.metadata.version('sentencepiece')} cuts them")
 
     def test_tokenizer(self):
         package = tokenizer_models.package_folder("mistral_common")

@@ -148,6 +148,11 @@ class GgufTokenizers(unittest.TestCase):
         for key, value in expected.items():
             if key == "tokenizer.chat_templates":
                 value = sorted(value)
+            if key == "tokenizer.ggml.scores" and folder.name == "llama2 json":
+                # all alike upstream, with which llama.cpp cuts texts in another way
+                self.assertEqual(len(value), len(got[key]))
+                self.assertGreater(len(set(got[key])), 1000)
+                continue
             if key == "tokenizer.ggml.scores":
                 value = [struct.unpack("f", struct.pack("f", score))[0] for score in value]
             if isinstance(value, list) and value != got[key]:

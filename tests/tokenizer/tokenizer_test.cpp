@@ -344,6 +344,27 @@ TEST(TokenizerGguf, WritesSentencePieceWithWhatStandsBesideIt) {
   EXPECT_EQ(keys.at("chat_templates"), R"(["tool_use"])");
 }
 
+TEST(TokenizerGguf, TheTemplateInAFileOfItsOwnCountsFirst) {
+  const std::map<std::string, std::string> files = {
+      {"tokenizer.model", sentencepiece_model(2)},
+      {"config.json", R"({"architectures":["LlamaForCausalLM"]})"},
+      {"tokenizer_config.json", R"({"chat_template":"old"})"}};
+  EXPECT_EQ(gguf_keys(model_of(files)).at("chat_template"), "old");
+  std::map<std::string, std::string> both = files;
+  both["chat_template.jinja"] = "new";
+  EXPECT_EQ(gguf_keys(model_of(both)).at("chat_template"), "new");
+}
+
+// llama.cpp has no merges for this kind: of two neighbors, those join first whose piece has the higher score.
+TEST(TokenizerGguf, ScoresFollowTheOrderOfMerges) {
+  const auto keys = gguf_keys(model_of(
+      {{"tokenizer.json",
+        R"({"decoder":{"type":"Sequence","decoders":[]},"model":{"type":"BPE","byte_fallback":true,)"
+        R"("vocab":{"a":0,"b":1,"c":2,"bc":3,"ab":4,"abc":5},"merges":[["b","c"],["a","b"],["a","bc"],["ab","c"]]}})"},
+       {"config.json", R"({"architectures":["LlamaForCausalLM"]})"}}));
+  EXPECT_EQ(keys.at("ggml.scores"), "[-4, -4, -4, 0, -1, -2]");
+}
+
 TEST(TokenizerGguf, TellsWhatNoKeySaysOfSentencePiece) {
   const auto notes_of = [](const std::string& bytes) {
     return fmt::format(
