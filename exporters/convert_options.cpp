@@ -46,6 +46,8 @@ TypeRule parse_type_rule(const std::string& text) {
 }
 std::string print_type_rule(const TypeRule& rule) { return rule.filter + "=" + graph::dtype_word(rule.type); }
 
+std::string same_word(const std::string& word) { return word; }
+
 std::vector<std::string> name_choices() { return {"auto", "keep"}; }
 bool parse_names(const std::string& word) {
   check_option_choice(word, name_choices());
@@ -73,7 +75,7 @@ std::string print_share(const WriteShare& share) {
 constexpr std::string_view kFormat = "Format";
 constexpr std::string_view kWriting = "Writing";
 
-constexpr std::array<Option<Request>, 20> kOptions = {{
+constexpr std::array<Option<Request>, 21> kOptions = {{
     {.id = "to",
      .group = kFormat,
      .kind = OptionKind::choice,
@@ -138,6 +140,18 @@ constexpr std::array<Option<Request>, 20> kOptions = {{
          "that llama.cpp has no name for needs it.",
      .default_text = "found by the tokenizer",
      .access = access::text<&Request::layout, &ExportOptions::pre_tokenizer>},
+    {.id = "ignore",
+     .group = kFormat,
+     .kind = OptionKind::names,
+     .title = "Settings to ignore",
+     .value_name = "SETTING",
+     .brief = "settings that the output need not follow",
+     .help =
+         "Settings of config.json, such as sliding_window, that a GGUF file may leave out although llama.cpp "
+         "then computes something else than the model; from GGUF, keys of the file that config.json cannot "
+         "say. "
+         "Without it, such a setting is an error. A * stands for any text.",
+     .access = access::words<same_word, same_word, &Request::layout, &ExportOptions::ignored_settings>},
     {.id = "align",
      .group = kFormat,
      .kind = OptionKind::bytes,

@@ -323,10 +323,10 @@ OutputKind shards_in_folder(const ExportOptions& options) {
 
 constexpr std::array<Exporter, 7> kExporters = {{
     {"safetensors", "safetensors, one file or a model folder with shards", ".safetensors",
-     "outtype,align,max_shard_size,link,names", shards_in_folder, safetensors_supports, safetensors_carries,
-     safetensors_layout},
+     "outtype,align,max_shard_size,link,names,ignore", shards_in_folder, safetensors_supports,
+     safetensors_carries, safetensors_layout},
     {"gguf", "GGUF version 3, one file or a split set", ".gguf",
-     "outtype,type,imatrix,align,max_shard_size,order,metadata_slack,names,pre_tokenizer", one_file,
+     "outtype,type,imatrix,align,max_shard_size,order,metadata_slack,names,pre_tokenizer,ignore", one_file,
      gguf_supports, gguf_carries, gguf_layout},
     {"torch", "PyTorch state_dict, one file that torch.load can map", ".pt", "outtype,align,order", one_file,
      torch_supports, torch_carries, torch_layout, true},

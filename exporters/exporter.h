@@ -111,6 +111,8 @@ struct ExportOptions {
   std::optional<bool> keep_names = {};
   // How texts are cut, as llama.cpp names it (tokenizer.ggml.pre); empty = found by the tokenizer's files.
   std::string pre_tokenizer = {};
+  // Globs over settings that may go unheeded, where the format's programs would not compute what they say.
+  std::vector<std::string> ignored_settings = {};
   bool tokenizer = true;      // whether GGUF files get the tokenizer's keys; only comparisons leave them out
   bool follow_links = false;  // out of the model's folder, to files that lie beside the weights
   // Its tokenizer's files and chat template stand for those of the model's folder: an adapter's. Empty: none.

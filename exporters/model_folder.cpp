@@ -4,7 +4,6 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/forward/family/model_config.h"
 #include "core/graph/names/file_names.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
@@ -243,17 +242,28 @@ std::optional<std::string> text_of(const std::vector<FolderFile>& files, const s
   return io::SourceFile::open(found->path).head(kMostBytes);
 }
 
-// The folder of the pooling module.
-std::optional<std::string> pooling_folder(const std::string& modules) {
-  const auto list = small_json<nlohmann::json>(modules);
+struct Module {
+  std::string type, path;
+};
+
+std::vector<Module> modules_of(const std::string& text) {
+  const auto list = small_json<nlohmann::json>(text);
   if (!list.is_array())
     throw Error(ErrorCode::malformed, {.file = "modules.json"}, "is not a list of modules");
+  std::vector<Module> modules;
   for (const auto& module : list) {
     if (!module.is_object() || !module.contains("type") || !module["type"].is_string() ||
         !module.contains("path") || !module["path"].is_string())
       continue;
-    if (module["type"].get<std::string>().ends_with("Pooling")) return module["path"].get<std::string>();
+    modules.push_back({module["type"].get<std::string>(), module["path"].get<std::string>()});
   }
+  return modules;
+}
+
+// The folder of the pooling module.
+std::optional<std::string> pooling_folder(const std::string& text) {
+  for (const Module& module : modules_of(text))
+    if (module.type.ends_with("Pooling")) return module.path;
   return std::nullopt;
 }
 
@@ -280,6 +290,18 @@ std::optional<std::uint32_t> pooling_type(const std::vector<FolderFile>& files,
   throw config.fail(
       "llama.cpp takes the mean of all tokens, the first or the last one, this model none of them",
       ErrorCode::unsupported);
+}
+
+std::vector<forward::Setting> further_modules(const std::vector<FolderFile>& files) {
+  // llama.cpp's programs norm what they return
+  constexpr std::array<std::string_view, 3> kKnown = {"Transformer", "Pooling", "Normalize"};
+  std::vector<forward::Setting> further;
+  std::vector<std::string> files_read;
+  const auto text = text_of(files, "modules.json", files_read);
+  for (const Module& module : text ? modules_of(*text) : std::vector<Module>())
+    if (std::ranges::none_of(kKnown, [&](std::string_view kind) { return module.type.ends_with(kind); }))
+      further.push_back({module.path, safe_display(module.type, 80)});
+  return further;
 }
 
 }  // namespace loadline::exporters

@@ -1,6 +1,7 @@
 // Files beside the weights: which are copied, and what config.json says after a conversion.
 #pragma once
 
+#include "core/forward/family/model_config.h"
 #include "core/graph/dtype_and_shape.h"
 #include "exporters/exporter.h"
 
@@ -55,5 +56,7 @@ std::string cast_config(const std::string& text, graph::DType outtype, bool unpa
 // Error{malformed} for files that are no JSON.
 std::optional<std::uint32_t> pooling_type(const std::vector<FolderFile>& files,
                                           std::vector<std::string>& files_read);
+// The modules behind the pooling that llama.cpp does not have, by their folders: "2_Dense" is "...Dense".
+std::vector<forward::Setting> further_modules(const std::vector<FolderFile>& files);
 
 }  // namespace loadline::exporters

@@ -97,6 +97,7 @@ Layout layout_of(const graph::MetaGraph& shapes, const std::string& out, const S
       throw Error(ErrorCode::usage, "'{}': synth writes a model folder, not a file", out);
   } else if (options.to == "gguf") {
     layout.keep_names = !maps_to_gguf(shapes);
+    layout.ignored_settings = {"*"};  // made-up weights compute nothing
   }
   return exporter.layout(shapes, layout, out);
 }

@@ -108,6 +108,11 @@ bool maps_names(const graph::MetaGraph& graph, const ExportOptions& options);
 // Error{unsupported} for a model of a family that no asset describes, or with tensors that have no place in
 // the file, and Error{malformed} for one that does not fit its configuration.
 GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options);
+// Nothing may be left of these settings unless `options` ignores them: throws Error{unsupported} that names
+// each with its value. `why` ends the sentence. Those that are ignored.
+std::vector<forward::Setting> ignored_settings(const std::vector<forward::Setting>& settings,
+                                               const ExportOptions& options, const std::string& file,
+                                               std::string_view why);
 // The value of a key as the file has it. Throws Error{malformed} for a value that its type cannot hold.
 graph::MetaValue key_value(const forward::MappedKey& key);
 // The slots alone, without looking for a tokenizer.

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/convert/numbers/elements.h"
 #include "core/convert/recipe/recipe.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/gguf/gguf_map.h"
 #include "core/forward/model/known_models.h"
 #include "core/graph/names/tensor_names.h"
@@ -160,14 +161,15 @@ std::optional<CounterpartKeys> counterpart_keys(const graph::MetaGraph& model, c
   if (!are_counterparts(model, gguf)) return std::nullopt;
   constexpr const char* kFile = "a GGUF file of the model";
   const Exporter& exporter = find_exporter("gguf");
+  ExportOptions options;
+  options.ignored_settings = {"*"};  // the keys are compared, and nothing runs
   Layout layout;
   std::string problem;
   try {
-    layout = exporter.layout(model, {}, kFile);
+    layout = exporter.layout(model, options, kFile);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::malformed) throw;
     problem = error.what();
-    ExportOptions options;
     options.tokenizer = false;
     layout = exporter.layout(model, options, kFile);
   }
@@ -247,6 +249,21 @@ void check_layers(const graph::MetaGraph& gguf, const std::vector<std::string>& 
   }
 }
 
+// The keys of the architecture that the Hugging Face model would lose, and that are seen neither in its
+// embedding nor stand outside of config.json.
+std::vector<forward::Setting> unsaid_keys(const graph::MetaGraph& gguf,
+                                          const std::vector<std::string>& held) {
+  constexpr std::array<std::string_view, 2> kElsewhere = {".vocab_size", ".pooling_type"};
+  std::vector<forward::Setting> unsaid;
+  const std::string* const architecture = graph::find_text(gguf, "general.architecture");
+  for (const graph::MetaEntry& entry : gguf.metadata)
+    if (architecture != nullptr && entry.key.starts_with(*architecture + ".") &&
+        std::ranges::find(held, entry.key) == held.end() &&
+        std::ranges::none_of(kElsewhere, [&](std::string_view end) { return entry.key.ends_with(end); }))
+      unsaid.push_back({entry.key, graph::meta_text(entry.value)});
+  return unsaid;
+}
+
 }  // namespace
 
 std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph,
@@ -301,6 +318,8 @@ std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph
   for (const graph::MetaEntry& entry : graph.metadata)
     if (is_of_the_file(entry.key) || (!tokenizer.files.empty() && entry.key.starts_with("tokenizer.")))
       result.held_keys.push_back(entry.key);
+  (void)ignored_settings(unsaid_keys(graph, result.held_keys), options, path,
+                         "config.json has no setting that says this");
   result.texts = std::move(tokenizer.files);
   std::ranges::move(tokenizer.lost, std::back_inserter(result.lost));
   arrange(graph, options, drafts);

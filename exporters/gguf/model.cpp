@@ -4,7 +4,9 @@
 #include "core/base/text.h"
 #include "core/convert/numbers/elements.h"
 #include "core/convert/recipe/packed_weights.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/gguf/gguf_map.h"
+#include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/known_models.h"
 #include "core/graph/names/tensor_names.h"
 #include "core/graph/packed/quantization.h"
@@ -377,6 +379,25 @@ void check_complete(const MappedModel& mapped, const std::vector<SlotDraft>& dra
 
 }  // namespace
 
+// A file that runs, and computes something else than the model, is worse than none.
+std::vector<forward::Setting> ignored_settings(const std::vector<forward::Setting>& settings,
+                                               const ExportOptions& options, const std::string& file,
+                                               std::string_view why) {
+  std::vector<forward::Setting> left, ignored;
+  std::string names;
+  for (const forward::Setting& setting : settings) {
+    const bool may = std::ranges::any_of(options.ignored_settings, [&](const std::string& pattern) {
+      return graph::glob_matches(pattern, setting.name);
+    });
+    (may ? ignored : left).push_back(setting);
+    if (!may) names += (names.empty() ? "" : ",") + setting.name;
+  }
+  if (!left.empty())
+    throw Error(ErrorCode::unsupported, {.file = file}, "{}: {}", forward::settings_text(left), why)
+        .with({"ignore", names});
+  return ignored;
+}
+
 graph::MetaValue key_value(const forward::MappedKey& key) {
   const auto fail = [&]() -> Error {
     return Error(ErrorCode::malformed, {.file = std::string(graph::kConfigKey)}, "'{}' would be {}", key.name,
@@ -405,8 +426,23 @@ bool maps_names(const graph::MetaGraph& graph, const ExportOptions& options) {
          graph::find_text(graph, graph::kConfigKey) != nullptr;
 }
 
+namespace {
+
+// llama.cpp takes the embedding for a head that is missing, also where the model does not tie them.
+void refuse_missing(const graph::MetaGraph& graph) {
+  const forward::ModelClaims claims = forward::model_claims(graph, *forward::built_in_assets());
+  if (claims.missing.empty()) return;
+  throw Error(ErrorCode::malformed,
+              {.file = std::string(graph::kConfigKey), .tensor = claims.missing.front()},
+              "is missing: the model has it with these settings{}",
+              claims.missing.size() == 1 ? "" : fmt::format(", and {} more are", claims.missing.size() - 1));
+}
+
+}  // namespace
+
 GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options) {
   const MappedModel mapped = mapped_model(graph, options.recipes.get());
+  refuse_missing(graph);
   const forward::GgufMap& map = mapped.map;
   GgufModel model;
   auto& keys = model.keys.model;
@@ -414,8 +450,15 @@ GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options
   keys.push_back({"general.type", std::string("model")});
   for (const forward::MappedKey& key : map.keys) keys.push_back({key.name, key_value(key)});
   model.dropped = map.dropped;
-  model.notes = map.notes;
+  std::ranges::copy(map.notes, std::back_inserter(model.notes));
   const FolderFiles beside = folder_files(graph, options.follow_links, options.tokenizer_folder);
+  std::vector<forward::Setting> unheeded = map.unaccounted;
+  std::ranges::move(further_modules(beside.files), std::back_inserter(unheeded));
+  unheeded = ignored_settings(unheeded, options, std::string(graph::kConfigKey),
+                              fmt::format("llama.cpp's '{}' is not known to compute that", map.architecture));
+  if (!unheeded.empty())
+    model.notes.push_back(fmt::format("{}: ignored, so what it computes may differ from the model",
+                                      forward::settings_text(unheeded)));
   if (const auto pooling = pooling_type(beside.files, model.files_read))
     keys.push_back({map.architecture + ".pooling_type", *pooling});
   tokenizer::GgufTokenizer tokenizer;

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/convert/recipe/recipe.h"
 #include "core/forward/family/model_config.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/gguf/gguf_map.h"
 #include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/forward_model.h"
@@ -151,6 +152,18 @@ TEST(GgufModels, SettingsComeBack) {
   EXPECT_EQ(yarn["rope_scaling"]["original_max_position_embeddings"], 64);
   EXPECT_FALSE(yarn.contains("attention_bias"));
 
+  const nlohmann::json olmo =
+      keys_back(fmt::format(R"({{"model_type":"olmo2",{},"rope_scaling":{{"rope_type":"yarn","factor":4.0,
+        "original_max_position_embeddings":64,"attention_factor":0.5}}}})",
+                            kSmall));
+  EXPECT_EQ(olmo["rope_scaling"]["rope_type"], "yarn");
+  EXPECT_EQ(olmo["rope_scaling"]["original_max_position_embeddings"], 64);
+  EXPECT_NEAR(olmo["rope_scaling"]["attention_factor"].get<double>(), 0.5, 1e-6);
+  EXPECT_EQ(keys_back(fmt::format(R"({{"model_type":"gemma2",{},"head_dim":16,
+        "layer_types":["full_attention","full_attention"]}})",
+                                  kSmall))["layer_types"],
+            nlohmann::json::parse(R"(["full_attention","full_attention"])"));
+
   EXPECT_EQ(
       keys_back(fmt::format(R"({{"model_type":"mixtral",{},"num_local_experts":4}})", kSmall))["model_type"],
       "mixtral");
@@ -294,7 +307,9 @@ TEST(GgufModel, PublishedModelsKeepTheirNumbers) {
     if (family == nullptr) continue;
     ++families;
     const graph::MetaGraph graph = forward::config_graph(preset.config_json, std::string(preset.id));
-    const exporters::GgufModel model = exporters::gguf_model(graph, exporters::ExportOptions());
+    exporters::ExportOptions options;
+    options.ignored_settings = {"*"};
+    const exporters::GgufModel model = exporters::gguf_model(graph, options);
     const forward::GgufMap map = forward::map_to_gguf(*family, config, graph);
     const std::set<std::string> dropped(map.dropped.begin(), map.dropped.end());
     std::uint64_t source = 0, file = 0;
@@ -321,9 +336,10 @@ TEST(GgufModel, PublishedModelsKeepTheirNumbers) {
 
 // Their down projections are square: the shape does not tell that the blocks are turned.
 TEST(GgufModel, BlocksOfExpertsStayBlocks) {
+  exporters::ExportOptions options;
+  options.ignored_settings = {"*.truncate"};
   const exporters::GgufModel model = exporters::gguf_model(
-      forward::config_graph(forward::find_preset("gpt-oss-20b")->config_json, "config.json"),
-      exporters::ExportOptions());
+      forward::config_graph(forward::find_preset("gpt-oss-20b")->config_json, "config.json"), options);
   std::size_t experts = 0;
   for (const exporters::SlotDraft& draft : model.drafts) {
     if (!draft.floats.name.view().ends_with("_exps.weight")) continue;
@@ -344,8 +360,7 @@ TEST(GgufModel, TensorsThatTheConfigurationDoesNotDescribeAreErrors) {
     return refusal(graph);
   };
   EXPECT_EQ(with_config(llama(), "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"),
-            "malformed config.json 'blk.2.attn_norm.weight' config.json "
-            "'model.layers.2.input_layernorm.weight' >names=keep");
+            "malformed config.json 'model.layers.2.input_layernorm.weight' 8");
   EXPECT_EQ(with_config(llama(), "\"intermediate_size\": 96", "\"intermediate_size\": 128"),
             "malformed config.json 'blk.0.ffn_gate.weight' 96 64 config.json 128 64 >names=keep");
   graph::MetaGraph without = llama();
@@ -387,7 +402,7 @@ TEST(GgufModel, RefusesWhatItCannotMap) {
   graph.metadata.clear();
   EXPECT_EQ(refusal(graph), "unsupported config.json llama.cpp >names=keep");
   EXPECT_EQ(refusal(llama(R"(, "hidden_act": "relu")")),
-            "unsupported config.json llama.cpp hidden_act 'silu' >names=keep");
+            "unsupported config.json 'hidden_act' llama.cpp 'llama' >ignore=hidden_act");
   graph = llama();
   // a setting is missing: the message names it, and not only the name that the asset gives it
   std::string config = *graph::find_text(graph, graph::kConfigKey);
@@ -411,6 +426,236 @@ TEST(GgufModel, RefusesWhatItCannotMap) {
   EXPECT_EQ(refusal(graph),
             "malformed config.json 'model.layers.0.block_sparse_moe.experts.5.w1.weight' "
             "'model.layers.0.block_sparse_moe.experts.0.w1.weight' >names=keep");
+}
+
+// --- Settings are accounted for: followed, known to change nothing, or refused by name.
+
+struct SmallModel {
+  const char* type;
+  const char* settings = "";  // beside the usual sizes, of which a null removes one
+};
+constexpr SmallModel kSmallModels[] = {
+    {"llama"},
+    {"mistral"},
+    {"mixtral", R"("num_local_experts":4)"},
+    {"qwen2"},
+    {"qwen2_moe",
+     R"("num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":48,"shared_expert_intermediate_size":80)"},
+    {"qwen3", R"("head_dim":32)"},
+    {"qwen3_moe",
+     R"("head_dim":32,"num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":48,"norm_topk_prob":true)"},
+    {"smollm3", R"("pad_token_id":0)"},
+    {"gemma", R"("head_dim":16)"},
+    {"gemma2", R"("head_dim":16,"query_pre_attn_scalar":16)"},
+    {"gemma3_text", R"("head_dim":16,"query_pre_attn_scalar":16,"sliding_window":64)"},
+    {"olmo2"},
+    {"olmo3", R"("rope_theta":500000)"},
+    {"phi", R"("num_key_value_heads":4)"},
+    {"phi3"},
+    {"falcon", R"("multi_query":true,"intermediate_size":null,"num_key_value_heads":null)"},
+    {"gpt_neox", R"("num_key_value_heads":null)"},
+    {"gpt2",
+     R"("n_embd":64,"n_layer":2,"n_head":4,"n_positions":256,"hidden_size":null,"num_hidden_layers":null,)"
+     R"("num_attention_heads":null,"num_key_value_heads":null,"intermediate_size":null,)"
+     R"("max_position_embeddings":null)"},
+    {"gpt_oss", R"("head_dim":16,"num_local_experts":4,"num_experts_per_tok":2,"sliding_window":64)"},
+    {"deepseek_v3",
+     R"("num_key_value_heads":4,"q_lora_rank":24,"kv_lora_rank":32,"qk_nope_head_dim":16,"qk_rope_head_dim":8,)"
+     R"("v_head_dim":12,"n_routed_experts":4,"n_shared_experts":1,"num_experts_per_tok":2,)"
+     R"("moe_intermediate_size":48,"first_k_dense_replace":1,"n_group":2,"topk_group":1)"},
+    {"bert", R"("num_key_value_heads":null)"},
+    {"t5", R"("d_model":64,"d_kv":16,"d_ff":96,"num_layers":2,"num_heads":4,"hidden_size":null,)"
+           R"("num_hidden_layers":null,"num_attention_heads":null,"num_key_value_heads":null,)"
+           R"("intermediate_size":null,"max_position_embeddings":null)"},
+};
+
+nlohmann::json small_config(const std::string& type, const std::string& more = "{}") {
+  const auto* const row = std::ranges::find(kSmallModels, type, &SmallModel::type);
+  nlohmann::json config =
+      nlohmann::json::parse(fmt::format("{{{},\"max_position_embeddings\":256}}", kSmall));
+  config["model_type"] = type;
+  config.merge_patch(nlohmann::json::parse(fmt::format("{{{}}}", row->settings)));
+  config.update(nlohmann::json::parse(more));
+  return config;
+}
+
+exporters::GgufModel small_model(const std::string& type, const std::string& more,
+                                 const exporters::ExportOptions& options = {}) {
+  return exporters::gguf_model(forward::config_graph(small_config(type, more).dump(), "config.json"),
+                               options);
+}
+
+// What --ignore would have to name; empty if the file can be written.
+std::string unheeded(const std::string& type, const std::string& more) {
+  try {
+    (void)small_model(type, more);
+  } catch (const Error& error) {
+    if (!error.remedy() || error.remedy()->option != "ignore") throw;
+    return error.remedy()->value;
+  }
+  return "";
+}
+
+struct UnheededSetting {
+  const char* type;
+  const char* settings;
+  const char* names;
+};
+constexpr const char* kYarn =
+    R"("rope_type":"yarn","rope_theta":10000,"factor":4,"original_max_position_embeddings":64)";
+constexpr UnheededSetting kUnheeded[] = {
+    {"llama", R"({"hidden_act":"gelu"})", "hidden_act"},
+    {"llama", R"({"rope_parameters":{"rope_type":"dynamic","factor":4}})", "rope_parameters.rope_type"},
+    {"llama", R"({"rope_scaling":{"type":"longrope","factor":4,"long_factor":[1,2]}})", "rope_scaling.type"},
+    {"llama", R"({"rope_scaling":{"type":"linear","factor":4,"of_nobody":2}})", "rope_scaling.of_nobody"},
+    {"llama", R"({"of_nobody":2})", "of_nobody"},
+    {"llama", R"({"logit_scale":0.5,"clip_qkv":8})", "clip_qkv,logit_scale"},
+    {"mistral", R"({"sliding_window":16})", "sliding_window"},
+    {"mixtral", R"({"sliding_window":16})", "sliding_window"},
+    {"qwen2", R"({"use_sliding_window":true,"sliding_window":16,"max_window_layers":1})", "sliding_window"},
+    {"qwen2", R"({"use_sliding_window":true,"sliding_window":16,"max_window_layers":28})", ""},
+    {"qwen2", R"({"use_sliding_window":false,"sliding_window":16,"max_window_layers":1})", ""},
+    {"qwen2",
+     R"({"rope_scaling":{"type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4,"original_max_position_embeddings":64}})",
+     "rope_scaling.type"},
+    {"qwen2_moe", R"({"norm_topk_prob":true})", "norm_topk_prob"},
+    {"qwen2_moe", R"({"mlp_only_layers":[0]})", "mlp_only_layers"},
+    {"qwen3", R"({"attention_bias":true})", "attention_bias"},
+    {"qwen3_moe", R"({"norm_topk_prob":false})", "norm_topk_prob"},
+    {"qwen3_moe", R"({"decoder_sparse_step":2})", "decoder_sparse_step"},
+    {"smollm3", R"({"no_rope_layers":[0,1]})", "no_rope_layers"},
+    {"smollm3", R"({"no_rope_layer_interval":2})", "no_rope_layer_interval"},
+    {"smollm3", R"({"mlp_bias":true})", "mlp_bias"},
+    {"smollm3", R"({"use_sliding_window":true,"sliding_window":16})", "sliding_window"},
+    {"gemma", R"({"hidden_act":"relu"})", "hidden_act"},
+    {"gemma2", R"({"attn_logit_softcapping":null})", "attn_logit_softcapping"},
+    // llama.cpp ends where there is a window and no layer has it
+    {"gemma2", R"({"layer_types":["full_attention","full_attention"]})", "layer_types"},
+    {"gpt_oss", R"({"layer_types":["full_attention","full_attention"]})", "layer_types"},
+    {"gemma2", R"({"final_logit_softcapping":null})", "final_logit_softcapping"},
+    {"gemma2", R"({"query_pre_attn_scalar":24})", "query_pre_attn_scalar"},
+    {"gemma2", R"({"tie_word_embeddings":false})", "tie_word_embeddings"},
+    {"gemma3_text", R"({"use_bidirectional_attention":true})", "use_bidirectional_attention"},
+    {"gemma3_text",
+     R"({"rope_parameters":{"sliding_attention":{"rope_type":"linear","factor":2},"full_attention":{"rope_type":"default"}}})",
+     "rope_parameters.sliding_attention.rope_type,rope_parameters.sliding_attention.factor"},
+    {"olmo2", R"({"hidden_act":"relu"})", "hidden_act"},
+    {"olmo2", R"({"attention_bias":true})", "attention_bias"},
+    {"olmo3", R"({"rope_parameters":{"full_attention":{"rope_type":"default","rope_theta":10000}}})",
+     "rope.sliding_attention.rope_theta"},
+    {"phi", R"({"hidden_act":"relu"})", "hidden_act"},
+    {"phi3", R"({"hidden_act":"gelu"})", "hidden_act"},
+    {"phi3", R"({"sliding_window":16})", "sliding_window"},
+    {"phi3", R"({"sliding_window":256})", ""},
+    {"falcon", R"({"activation":"relu"})", "activation"},
+    {"gpt_neox", R"({"hidden_act":"relu"})", "hidden_act"},
+    {"gpt_neox", R"({"attention_bias":false})", "attention_bias"},
+    {"gpt2", R"({"activation_function":"relu"})", "activation_function"},
+    {"gpt2", R"({"scale_attn_weights":false})", "scale_attn_weights"},
+    {"gpt2", R"({"scale_attn_by_inverse_layer_idx":true})", "scale_attn_by_inverse_layer_idx"},
+    {"gpt_oss", R"({"swiglu_limit":3.0})", "swiglu_limit"},
+    {"gpt_oss",
+     R"({"layer_types":["full_attention","sliding_attention","sliding_attention"],"num_hidden_layers":3})",
+     "layer_types"},
+    {"deepseek_v3", R"({"rope_interleave":false})", "rope_interleave"},
+    {"deepseek_v3", R"({"scoring_func":"softmax"})", "scoring_func"},
+    {"deepseek_v3", R"({"attention_bias":true})", "attention_bias"},
+    {"deepseek_v3", R"({"rms_norm_eps":1e-5})", "rms_norm_eps"},
+    {"bert", R"({"hidden_act":"relu"})", "hidden_act"},
+    {"bert", R"({"is_decoder":true})", "is_decoder"},
+    {"bert", R"({"position_embedding_type":"relative_key"})", "position_embedding_type"},
+    {"t5", R"({"relative_attention_max_distance":256})", "relative_attention_max_distance"},
+    {"t5", R"({"feed_forward_proj":"gated-silu"})", "feed_forward_proj"},
+};
+
+TEST(GgufModel, SettingsThatLlamaDoesNotFollowAreNamed) {
+  for (const SmallModel& model : kSmallModels) EXPECT_EQ(unheeded(model.type, "{}"), "") << model.type;
+  for (const UnheededSetting& row : kUnheeded)
+    EXPECT_EQ(unheeded(row.type, row.settings), row.names) << row.type << ' ' << row.settings;
+  // where every layer's positions are scaled alike
+  for (const char* type : {"llama", "qwen2", "qwen3", "smollm3", "gemma", "gemma2", "olmo2", "phi", "falcon",
+                           "gpt_neox", "gpt_oss"}) {
+    const auto yarn = [&](const std::string& more) {
+      return unheeded(type, fmt::format(R"({{"rope_scaling":{{{}{}}}}})", kYarn, more));
+    };
+    EXPECT_EQ(yarn(""), "") << type;
+    EXPECT_EQ(yarn(R"(,"attention_factor":0.7)"), "") << type;
+    EXPECT_EQ(yarn(R"(,"beta_fast":32,"beta_slow":1,"truncate":true)"), "") << type;
+    EXPECT_EQ(yarn(R"(,"beta_fast":16)"), "rope_scaling.beta_fast") << type;
+    EXPECT_EQ(yarn(R"(,"beta_slow":2)"), "rope_scaling.beta_slow") << type;
+    EXPECT_EQ(yarn(R"(,"truncate":false)"), "rope_scaling.truncate") << type;
+  }
+}
+
+TEST(GgufModel, IgnoredSettingsAreNoted) {
+  exporters::ExportOptions options;
+  options.ignored_settings = {"sliding_*", "swiglu_limit"};
+  EXPECT_EQ(small_model("mistral", R"({"sliding_window":16})", options).notes.front(),
+            "'sliding_window' is 16: ignored, so what it computes may differ from the model");
+  EXPECT_THROW((void)small_model("mistral", R"({"sliding_window":16,"of_nobody":1})", options), Error);
+}
+
+// Settings of a text model inside another one have the same names; what is beside it is not written.
+TEST(GgufModel, NestedSettingsAreAccountedFor) {
+  nlohmann::json config = {{"model_type", "gemma3"},
+                           {"architectures", {"Gemma3ForConditionalGeneration"}},
+                           {"text_config", small_config("gemma3_text")},
+                           {"vision_config", {{"hidden_size", 32}}},
+                           {"mm_tokens_per_image", 256},
+                           {"tie_word_embeddings", true}};
+  const auto left = [&] {
+    const forward::ModelConfig model(config.dump(), "config.json");
+    const forward::GgufMap map = forward::map_to_gguf(*forward::find_gguf_family(model), model,
+                                                      forward::config_graph(config.dump(), "config.json"));
+    return forward::settings_text(map.unaccounted);
+  };
+  EXPECT_EQ(left(), "");
+  config["text_config"]["use_bidirectional_attention"] = true;
+  config["of_nobody"] = "x";
+  EXPECT_EQ(left(), R"('use_bidirectional_attention' is true, 'root.of_nobody' is "x")");
+}
+
+std::map<std::string, std::string> keys_of(const std::string& type, const std::string& more) {
+  std::map<std::string, std::string> keys;
+  const nlohmann::json json = small_config(type, more);
+  const forward::ModelConfig config(json.dump(), "config.json");
+  for (const forward::MappedKey& key : forward::map_to_gguf(*forward::find_gguf_family(config), config,
+                                                            forward::config_graph(json.dump(), "config.json"))
+                                           .keys)
+    keys[key.name.substr(key.name.find('.') + 1)] = key.value.shown();
+  return keys;
+}
+
+TEST(GgufModel, KeysSayHowPositionsAreScaled) {
+  for (const char* type : {"gemma", "gemma2", "olmo2", "phi", "falcon", "gpt_neox", "gpt_oss", "llama"}) {
+    SCOPED_TRACE(type);
+    auto keys = keys_of(type, fmt::format(R"({{"rope_parameters":{{{}}}}})", kYarn));
+    EXPECT_EQ(keys["rope.scaling.type"], "'yarn'");
+    EXPECT_EQ(keys["rope.scaling.factor"], "4");
+    EXPECT_EQ(keys["rope.scaling.original_context_length"], "64");
+    EXPECT_FALSE(keys.contains("rope.scaling.attn_factor"));
+    keys = keys_of(type, fmt::format(R"({{"rope_parameters":{{{},"mscale":1,"mscale_all_dim":1}}}})", kYarn));
+    EXPECT_EQ(keys["rope.scaling.attn_factor"].substr(0, 6), "0.8782");  // 1 / (0.1 * log(4) + 1)
+    keys = keys_of(type, R"({"rope_scaling":{"type":"linear","factor":8.0},"rope_theta":500})");
+    EXPECT_EQ(keys["rope.scaling.type"], "'linear'");
+    EXPECT_EQ(keys["rope.scaling.factor"], "8");
+    EXPECT_EQ(keys["rope.freq_base"], "500");
+  }
+  // what transformers saves goes before, and beside, an older spelling
+  EXPECT_EQ(keys_of("llama", R"({"rope_parameters":{"rope_type":"default","rope_theta":7},"rope_theta":9})")
+                .at("rope.freq_base"),
+            "7");
+}
+
+TEST(GgufModel, KeysSayWhichLayersHaveWindows) {
+  const char* const first = R"({"num_hidden_layers":4,"layer_types":["sliding_attention","full_attention",)"
+                            R"("sliding_attention","full_attention"]})";
+  EXPECT_FALSE(keys_of("gemma2", first).contains("attention.sliding_window_pattern"));
+  EXPECT_FALSE(keys_of("gpt_oss", first).contains("attention.sliding_window_pattern"));
+  EXPECT_EQ(keys_of("gemma3_text", first).at("attention.sliding_window_pattern"), "2");
+  const char* const sliding = R"({"layer_types":["sliding_attention","sliding_attention"]})";
+  EXPECT_EQ(keys_of("gpt_oss", sliding).at("attention.sliding_window_pattern"), "0");
+  EXPECT_FALSE(keys_of("gemma3_text", sliding).contains("attention.sliding_window_pattern"));
 }
 
 // Sizes in a configuration are bytes from a file like any other.
@@ -520,12 +765,16 @@ TEST_F(HuggingFaceModels, KeepWhatTheFileSaysOfItself) {
   graph.metadata.push_back({"general.license", std::string("apache-2.0")});
   graph.metadata.push_back({"llama.of_no_family", std::uint32_t{7}});
   const auto gguf = std::make_shared<const graph::MetaGraph>(std::move(graph));
+  EXPECT_EQ(testing::facts_of([&] { (void)exporters::hugging_face_model(*gguf, {}); }),
+            "unsupported m.gguf 'llama.of_no_family' 7 config.json >ignore=llama.of_no_family");
+  exporters::ExportOptions options;
+  options.ignored_settings = {"llama.of_no_family"};
   const exporters::Preflight planned =
-      exporters::preflight({gguf, &exporters::find_exporter("safetensors"), folder_ / "back"});
+      exporters::preflight({gguf, &exporters::find_exporter("safetensors"), folder_ / "back", options});
   ASSERT_EQ(planned.left_out.size(), 1u) << ::testing::PrintToString(planned.left_out);
   EXPECT_EQ(planned.left_out.front(),
             "1 metadata key is not written, safetensors has no place for it: 'llama.of_no_family'");
-  convert(gguf, folder_ / "back", {});
+  convert(gguf, folder_ / "back", options);
   const graph::MetaGraphPtr back = open(folder_ / "back");
   EXPECT_EQ(*graph::find_text(*back, "general.license"), "apache-2.0");
   EXPECT_EQ(graph::find_metadata(*back, "general.architecture"), nullptr);

@@ -3,6 +3,7 @@
 #include "core/assets/asset_file.h"
 #include "core/assets/expression.h"
 #include "core/forward/family/architecture.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/forward_model.h"
 #include "core/forward/model/known_models.h"
@@ -229,6 +230,59 @@ TEST(Bind, SeesKeysThatTheTextsPartHides) {
   const forward::Architecture architecture = forward::parse_architecture(asset, "a.json");
   const forward::ModelConfig nested(R"({"size":7,"text_config":{"size":3}})", "config.json");
   EXPECT_EQ(forward::bind_architecture(architecture, nested, nullptr).asked[0].shape, (graph::Shape{3, 7}));
+}
+
+std::string shown(const std::vector<forward::Setting>& settings) {
+  std::string text;
+  for (const forward::Setting& setting : settings) text += setting.name + "=" + setting.shown + ";";
+  return text;
+}
+
+TEST(ModelConfig, ListsItsSettings) {
+  const forward::ModelConfig flat(R"({"a":1,"b":null,"c":{"d":[1,2],"e":{}},"f":"x"})", "config.json");
+  EXPECT_EQ(shown(flat.settings()), R"(a=1;c.d=[1,2];f="x";)");
+  EXPECT_TRUE(flat.given("b") && flat.given("c.d"));
+  EXPECT_FALSE(flat.given("g") || flat.given("a.b"));
+  const forward::ModelConfig nested(
+      R"({"size":7,"same":1,"text_config":{"size":3,"same":1,"c":{"d":2}},"v":0})", "config.json");
+  EXPECT_EQ(shown(nested.settings()), "c.d=2;same=1;size=3;root.size=7;v=0;");
+  std::string many = "{";
+  for (int i = 0; i < 20'000; ++i) many += fmt::format(R"("k{}":1,)", i);
+  EXPECT_EQ(forward::ModelConfig(many + R"("last":1})", "config.json").settings().back().name, "...");
+}
+
+// As transformers reads them: rope_scaling, an older name, hides rope_parameters.
+TEST(ModelConfig, FindsRotarySettingsUnderEachName) {
+  const auto get = [](const std::string& json, std::string_view key) {
+    return forward::ModelConfig(json, "config.json").get(key).shown();
+  };
+  EXPECT_EQ(get(R"({"rope_parameters":{"rope_type":"yarn"}})", "rope.rope_type"), "'yarn'");
+  EXPECT_EQ(
+      get(R"({"rope_scaling":{"type":"linear"},"rope_parameters":{"rope_type":"yarn"}})", "rope.rope_type"),
+      "'linear'");
+  EXPECT_EQ(get(R"({"rope_scaling":{},"rope_parameters":{"rope_type":"yarn"}})", "rope.rope_type"), "'yarn'");
+  EXPECT_EQ(get(R"({"rope_parameters":{"rope_theta":7},"rope_theta":9})", "rope.rope_theta"), "7");
+  EXPECT_EQ(get(R"({"rope_scaling":{"factor":2},"rope_theta":9})", "rope.rope_theta"), "9");
+  const std::string context = "original_max_position_embeddings";
+  EXPECT_EQ(get(fmt::format(R"({{"rope_parameters":{{"{0}":7}},"{0}":9}})", context), "rope." + context),
+            "9");
+  EXPECT_EQ(get(R"({"factor":9})", "rope.factor"), "null");
+  EXPECT_EQ(get(R"({"rope_parameters":{"full_attention":{"type":"yarn"}}})", "rope.full_attention.rope_type"),
+            "'yarn'");
+}
+
+TEST(Bind, SettingsThatNobodyReadsAreLeft) {
+  const auto left = [](std::string_view config) {
+    const forward::Architecture architecture = forward::parse_architecture(
+        R"json({"family":"f","settings":{"known.*":"true","heads":"value == size"},
+                "main":["x = embed ids @w[size, 2]"]})json",
+        "a.json");
+    const forward::ModelConfig model(config, "config.json");
+    return forward::settings_text(forward::bind_architecture(architecture, model, nullptr).unaccounted);
+  };
+  EXPECT_EQ(left(R"({"size":7,"rms_norm_eps":1e-5,"rope_scaling":{"factor":2},"known":{"a":1}})"), "");
+  EXPECT_EQ(left(R"({"size":7,"heads":7})"), "");
+  EXPECT_EQ(left(R"({"size":7,"heads":8,"off":false,"on":true})"), "'heads' is 8, 'on' is true");
 }
 
 TEST(Bind, ATensorAskedForTwiceIsOne) {

@@ -66,6 +66,10 @@ class AssetParser {
     result_.tie = assets::find_expression(root_, "tie");
     result_.tied = pairs(root_, "tied");
     result_.ignore = texts(root_, "ignore");
+    assets::for_each_field(root_, "settings", assets::kMostAssetNames,
+                           [&](const std::string& key, const assets::AssetNode& node) {
+                             result_.settings.emplace_back(key, node.expression("'settings'"));
+                           });
     result_.leaves_out = texts(root_, "leaves_out", kMostSpellings);
     blocks();
     check_loops();
@@ -74,9 +78,9 @@ class AssetParser {
 
  private:
   void blocks() {
-    constexpr std::string_view kOthers[] = {"family", "model_types", "classes",   "let",
-                                            "inputs", "prefix",      "spellings", "tie",
-                                            "tied",   "ignore",      "about",     "leaves_out"};
+    constexpr std::string_view kOthers[] = {"family", "model_types", "classes", "let",  "inputs",
+                                            "prefix", "spellings",   "tie",     "tied", "ignore",
+                                            "about",  "leaves_out",  "settings"};
     root_.at_most(assets::kMostAssetNames, "an asset");
     for (std::size_t i = 0; i < root_.keys.size(); ++i) {
       const std::string& name = root_.keys[i];

@@ -33,8 +33,10 @@ namespace loadline::forward {
 //    "layer": [...],                    any other list is a block that loops refer to by name (operators.h)
 //    "absent": ["have @rotary.inv_freq[D/2]!:F32"],   tensors that exist at run time only
 //    "extra": ["have @h.{i}.attn.bias[1,1,N,N]!:F32"],  buffers that some files store; not parameters
-//    "leaves_out": ["vision_config"],   keys of config.json for parts of the model not described here
-//    "ignore": ["vision_tower.*"]}      globs of tensors in parts of the model not described here
+//    "settings": {"moe_layer_freq": "(value ?? 1) == 1"},   when settings that no line reads change no size:
+//    globs, and expressions that also see the setting's `value` "leaves_out": ["vision_config"],   keys of
+//    config.json for parts of the model not described here "ignore": ["vision_tower.*"]}      globs of
+//    tensors in parts of the model not described here
 //
 // Attributes of operators also see B, S, P and T = S + P. has('h.{i}.x.weight') says whether a file holds
 // that tensor; it is null without a file.
@@ -60,6 +62,8 @@ struct Architecture {
   std::map<std::string, std::vector<OpLine>, std::less<>> blocks = {};
   std::vector<std::string> ignore = {};
   std::vector<std::string> leaves_out = {};
+  std::vector<std::pair<std::string, assets::Expression>> settings =
+      {};  // globs, and when they change no size
 
   // The lines of a block; empty if the asset has no block of that name.
   std::span<const OpLine> block(std::string_view name) const;
@@ -125,6 +129,7 @@ struct BoundModel {
       {};  // names without a tensor of their own, each with the name whose tensor it uses
   std::vector<std::pair<std::string, assets::Datum>> constants = {};  // the names defined by "let"
   Claims claims = {};
+  std::vector<Setting> unaccounted = {};  // that may change sizes, and that no line reads
 };
 
 // With a graph, its tensors decide which optional tensors exist; without one (nullptr), the configuration

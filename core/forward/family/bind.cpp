@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/forward/family/architecture.h"
 #include "core/forward/family/model_config.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/family/tensor_names.h"
 #include "core/graph/names/tensor_names.h"
 
@@ -72,6 +73,7 @@ class Binder {
     absent_ = false;
     run_extra();
     finish_claims();
+    account();
     return std::move(model_);
   }
 
@@ -410,6 +412,16 @@ class Binder {
       if (weight.tensor) model_.claims.extra.push_back(*weight.tensor);
       model_.stored.push_back(std::move(weight));
     }
+  }
+
+  void account() {
+    model_.unaccounted = read_.unaccounted(model_.config.settings(), Reach::numbers);
+    std::erase_if(model_.unaccounted, [&](const Setting& setting) {
+      names_.insert_or_assign("value", model_.config.get(setting.name));
+      return std::ranges::any_of(architecture_.settings, [&](const auto& row) {
+        return graph::glob_matches(row.first, setting.name) && row.second.evaluate(scope_).truth();
+      });
+    });
   }
 
   void finish_claims() {

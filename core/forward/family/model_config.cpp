@@ -1,4 +1,4 @@
-// Reads config.json with nlohmann::json; follows names back to settings for messages.
+// Reads config.json with nlohmann::json.
 #include "core/forward/family/model_config.h"
 
 #include "core/assets/asset_file.h"
@@ -6,24 +6,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::forward {
 
-// --- Reads config.json with nlohmann::json.
-
 struct ModelConfig::Json {
   nlohmann::json root;
   bool nested = false;  // keys are looked up in text_config first
+
+  const nlohmann::json* find(std::string_view key) const;
+  const nlohmann::json* find_rope(std::string_view key) const;
 };
 
 namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kRootPrefix = "root.";
+constexpr std::string_view kRootPrefix = "root.", kRopePrefix = "rope.";
+constexpr const char* kText = "text_config";
 constexpr std::size_t kMostClasses = 100;  // real models have one
 
 // A limit on nesting keeps the recursion of the parser and of the value short.
@@ -65,34 +69,76 @@ assets::Datum datum(const json& value) {
                            : assets::Datum();
 }
 
-const json* find(const json& in, std::string_view path) {
+// The value at the dotted path, be it null; null where a part of it is missing.
+const json* find_in(const json& in, std::string_view path) {
   const json* at = &in;
   while (!path.empty()) {
     const std::string_view key = path.substr(0, path.find('.'));
     path.remove_prefix(std::min(key.size() + 1, path.size()));
     if (!at->is_object()) return nullptr;
     const auto found = at->find(std::string(key));
-    if (found == at->end() || found->is_null()) return nullptr;
+    if (found == at->end()) return nullptr;
     at = &*found;
   }
   return at;
 }
 
+std::string shown(const json& value) {
+  constexpr std::size_t kMost = 60;
+  if (value.is_array() && value.size() > 8) return fmt::format("a list of {}", value.size());
+  if (value.is_object()) return fmt::format("an object of {}", value.size());
+  return safe_display(value.dump(-1, ' ', false, json::error_handler_t::replace), kMost);
+}
+
 }  // namespace
+
+// Null counts as absent in a part of the file that another part stands in for.
+const json* ModelConfig::Json::find(std::string_view key) const {
+  if (key.starts_with(kRopePrefix)) return find_rope(key.substr(kRopePrefix.size()));
+  const bool whole = key.starts_with(kRootPrefix);
+  if (whole) key.remove_prefix(kRootPrefix.size());
+  if (nested && !whole)
+    if (const json* const found = find_in(root[kText], key); found && !found->is_null()) return found;
+  const json* const found = find_in(root, key);
+  return found == nullptr && nested && !whole ? find_in(root[kText], key) : found;
+}
+
+// As PretrainedConfig.standardize_rope_params() of transformers 5 takes them.
+const json* ModelConfig::Json::find_rope(std::string_view key) const {
+  const auto held = [](const json* found) { return found != nullptr && !found->is_null() ? found : nullptr; };
+  constexpr std::string_view kBeside[] = {"original_max_position_embeddings", "partial_rotary_factor",
+                                          "rope_theta"};
+  const bool beside = std::ranges::find(kBeside, key) != std::end(kBeside);
+  const json* const outside = beside ? held(find(key)) : nullptr;
+  if (outside != nullptr && key == kBeside[0]) return outside;
+  for (const char* const name : {"rope_scaling", "rope_parameters"}) {
+    const json* const object = held(find(name));
+    if (object == nullptr || !object->is_object() || object->empty()) continue;
+    const json* found = held(find_in(*object, key));
+    if (found == nullptr && key.ends_with("rope_type"))  // an older spelling
+      found = held(find_in(*object, std::string(key.substr(0, key.size() - 9)) + "type"));
+    return found != nullptr ? found : outside;
+  }
+  return outside;
+}
 
 ModelConfig::ModelConfig(std::string_view text, const std::string& path) : path_(path) {
   auto parsed = std::make_shared<Json>();
   parsed->root = parse(text, path);
   if (!parsed->root.is_object()) throw fail("not a JSON object");
-  if (const json* const classes = find(parsed->root, "architectures"); classes && !classes->is_array())
+  const json* const classes = find_in(parsed->root, "architectures");
+  if (classes != nullptr && !classes->is_null() && !classes->is_array())
     throw fail("'architectures' is {}: a list of class names expected", datum(*classes).shown());
-  parsed->nested = !find(parsed->root, "hidden_size") && find(parsed->root, "text_config");
+  const json* const width = find_in(parsed->root, "hidden_size");
+  const json* const text_part = find_in(parsed->root, kText);
+  parsed->nested = (width == nullptr || width->is_null()) && text_part != nullptr && text_part->is_object();
   json_ = std::move(parsed);
 }
 
 assets::Datum ModelConfig::get(std::string_view key) const {
   constexpr std::uint64_t kMostValues = 100'000;  // expressions may look at all of them in every layer
-  const assets::Datum value = find_value(key);
+  const json* const found = json_->find(key);
+  const assets::Datum value = found == nullptr ? assets::Datum() : datum(*found);
   if (value.total() > kMostValues)
     throw fail(fmt::format("'{}' holds {} values, the limit is {}", safe_display(key, 60), value.total(),
                            kMostValues),
@@ -100,13 +146,31 @@ assets::Datum ModelConfig::get(std::string_view key) const {
   return value;
 }
 
-assets::Datum ModelConfig::find_value(std::string_view key) const {
-  const bool whole = key.starts_with(kRootPrefix);
-  if (whole) key.remove_prefix(kRootPrefix.size());
-  if (json_->nested && !whole)
-    if (const json* const found = find(json_->root, fmt::format("text_config.{}", key))) return datum(*found);
-  const json* const found = find(json_->root, key);
-  return found == nullptr ? assets::Datum() : datum(*found);
+bool ModelConfig::given(std::string_view key) const { return json_->find(key) != nullptr; }
+
+std::vector<Setting> ModelConfig::settings() const {
+  constexpr std::size_t kMostSettings = 10'000, kMostFields = 500;
+  std::vector<Setting> all;
+  const std::function<void(const json&, const std::string&, bool)> walk =
+      [&](const json& in, const std::string& prefix, bool hidden) {
+        for (const auto& [key, value] : in.items()) {
+          const std::string path = prefix + key;
+          if (hidden && path == kText) continue;
+          if (all.size() == kMostSettings) return;
+          if (value.is_object() && value.size() <= kMostFields) {
+            walk(value, path + ".", hidden);
+          } else if (!value.is_null()) {
+            const json* const inner = hidden ? find_in(json_->root[kText], path) : nullptr;
+            const bool shadowed = inner != nullptr && !inner->is_null();
+            if (shadowed && *inner == value) continue;
+            all.push_back({(shadowed ? std::string(kRootPrefix) : "") + path, shown(value)});
+          }
+        }
+      };
+  if (json_->nested) walk(json_->root[kText], "", false);
+  walk(json_->root, "", json_->nested);
+  if (all.size() == kMostSettings) all.push_back({"...", fmt::format("behind {} others", kMostSettings)});
+  return all;
 }
 
 std::string ModelConfig::text(std::string_view key, std::string_view otherwise) const {
@@ -118,56 +182,11 @@ std::string ModelConfig::text(std::string_view key, std::string_view otherwise) 
 
 std::vector<std::string> ModelConfig::architectures() const {
   std::vector<std::string> names;
-  const json* const found = find(json_->root, "architectures");
+  const json* const found = find_in(json_->root, "architectures");
   if (found != nullptr && found->is_array())
     for (const json& name : *found)
       if (name.is_string() && names.size() < kMostClasses) names.push_back(name.get<std::string>());
   return names;
-}
-
-// --- Follows defined names back to the settings that they were made from.
-
-namespace {
-
-constexpr std::size_t kMostRead = 16, kMostSettings = 8;  // of one line
-
-void add_once(std::vector<std::string>& names, std::string_view name, std::size_t most) {
-  if (names.size() < most && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
-}
-
-}  // namespace
-
-void SettingsRead::note(std::string_view name) { add_once(read_, name, kMostRead); }
-
-void SettingsRead::define(std::string_view name) {
-  defined_by_.insert_or_assign(std::string(name), settings());
-}
-
-std::vector<std::string> SettingsRead::settings() const {
-  std::vector<std::string> found;
-  for (const std::string& name : read_) {
-    const auto defined = defined_by_.find(name);
-    if (defined != defined_by_.end())
-      for (const std::string& setting : defined->second) add_once(found, setting, kMostSettings);
-    else if (held_.contains(name))
-      add_once(found, name, kMostSettings);
-  }
-  return found;
-}
-
-std::string SettingsRead::misfit(std::string_view message, const std::string& path) const {
-  const std::string begin = path + ": line ";
-  const std::size_t end = message.starts_with(begin) ? message.find(": ", begin.size()) : message.npos;
-  if (end == message.npos) return fmt::format("does not fit the architecture: {}", message);
-  std::string held, lacking;
-  for (const std::string& setting : settings()) {
-    std::string& list = held_.find(setting)->second ? held : lacking;
-    list += fmt::format("{}'{}'", list.empty() ? "" : ", ", safe_display(setting, 60));
-  }
-  std::string reads = held.empty() ? "" : ", which reads " + held;
-  if (!lacking.empty()) reads += "; not set: " + lacking;
-  return fmt::format("does not fit the architecture: {} ({}{})", message.substr(end + 2),
-                     message.substr(0, end), reads);
 }
 
 }  // namespace loadline::forward

@@ -121,12 +121,19 @@ class Reading {
 
   // Of a tensor: has(NAME), side(NAME, axis), numbers(NAME) of an F32 vector, largest(NAME) of those. Of a
   // value: one(list) if all are alike, choose(list, a, b) by the truth of each. dtype(): of most weights.
+  // layer_kinds(layers, pattern): a window in all layers but each n-th, or in those that a list says.
+  // yarn_scale(factor, number): transformers' attention_factor for llama.cpp's attn_factor.
   std::optional<assets::Datum> call(std::string_view function,
                                     std::span<const assets::Datum> arguments) const {
     if (function == "dtype" && arguments.empty()) return assets::Datum(std::string(main_dtype()));
     if (function == "one" && arguments.size() == 1) return one(arguments[0]);
     if (function == "choose" && arguments.size() == 3 && arguments[0].list() != nullptr)
       return choose(*arguments[0].list(), arguments[1], arguments[2]);
+    if (function == "layer_kinds" && arguments.size() == 2) return layer_kinds(arguments[0], arguments[1]);
+    if (function == "yarn_scale" && arguments.size() == 2) {
+      const double factor = std::max(1.0, real_of(arguments[0]));
+      return assets::Datum((1 + 0.1 * std::log(factor)) * real_of(arguments[1]));
+    }
     const std::string* const name = arguments.empty() ? nullptr : arguments[0].text();
     if (name == nullptr) return std::nullopt;
     const auto id = header_.find(expand_name(*name, family_.architecture.place(), scope_));
@@ -157,6 +164,23 @@ class Reading {
     std::vector<assets::Datum> chosen;
     for (const assets::Datum& item : list) chosen.push_back(item.truth() ? yes : no);
     return assets::Datum(std::move(chosen));
+  }
+
+  static double real_of(const assets::Datum& value) {
+    if (value.real() != nullptr) return *value.real();
+    return value.number() == nullptr ? std::nan("") : static_cast<double>(*value.number());
+  }
+
+  static assets::Datum layer_kinds(const assets::Datum& layers, const assets::Datum& pattern) {
+    const assets::Datum slides(std::string("sliding_attention")), sees_all(std::string("full_attention"));
+    if (pattern.list() != nullptr) return choose(*pattern.list(), slides, sees_all);
+    constexpr std::int64_t kMostLayers = 10'000;
+    if (layers.number() == nullptr || *layers.number() > kMostLayers || pattern.number() == nullptr)
+      return assets::Datum();
+    std::vector<assets::Datum> kinds;
+    for (std::int64_t i = 1; i <= *layers.number(); ++i)
+      kinds.push_back(*pattern.number() == 0 || i % *pattern.number() != 0 ? slides : sees_all);
+    return assets::Datum(std::move(kinds));
   }
 
   assets::Datum vector_of(graph::TensorId id) const {

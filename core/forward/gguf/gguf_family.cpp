@@ -94,7 +94,8 @@ class FamilyParser {
     result_.drop = texts("drop");
     result_.reads = texts("reads");
     result_.let = expressions("let");
-    result_.refuse = expressions("refuse");
+    result_.rope = texts("rope");
+    result_.settings = expressions("settings");
     result_.notes = expressions("notes");
     result_.remarks = expressions("remarks");
     result_.flags = expressions("flags");
@@ -134,9 +135,9 @@ class FamilyParser {
 
   void blocks() {
     constexpr std::string_view kOthers[] = {"architecture", "about",   "model_types", "classes",   "let",
-                                            "keys",         "tensors", "prefix",      "spellings", "refuse",
-                                            "notes",        "f32",     "drop",        "reads",     "config",
-                                            "remarks",      "flags"};
+                                            "keys",         "tensors", "prefix",      "spellings", "rope",
+                                            "settings",     "notes",   "f32",         "drop",      "reads",
+                                            "config",       "remarks", "flags"};
     root_.at_most(assets::kMostAssetNames, "an asset");
     for (const std::string& name : root_.keys)
       if (std::ranges::find(kOthers, std::string_view(name)) == std::end(kOthers))

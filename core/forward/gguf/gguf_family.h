@@ -85,7 +85,8 @@ NameRule parse_name_rule(std::string_view text, const assets::AssetPlace& place)
 //    "classes": ["LlamaForCausalLM", ...],
 //    "let": {"d": "hidden_size", ...},
 //    "prefix": ["model."], "spellings": {},  as in architectures
-//    "refuse": {"norm_topk_prob must be true": "moe and not norm_topk_prob"},   models that would run wrongly
+//    "rope": ["default", "linear", "yarn"],  rope types whose keys llama.cpp's architecture follows
+//    "settings": {"hidden_act": "(value ?? 'silu') == 'silu'"},   when llama.cpp computes what a setting says
 //    "notes": {"it does not scale logits": "tie_word_embeddings"},   what llama.cpp does in another way
 //    "keys": ["embedding_length u32 = d", ...],       absent where the value is null
 //    "tensors": ["token_embd = model.embed_tokens", "each i in L: layer @blk.{i} = model.layers.{i}", ...],
@@ -97,6 +98,11 @@ NameRule parse_name_rule(std::string_view text, const assets::AssetPlace& place)
 //    "config": ["hidden_size int = embedding_length", ...],   config.json from a file's keys; gguf_map.h
 //    "remarks": {"its base is taken to be 10000": "not has('rope_freqs.weight')"},   what no key says
 //    "flags": {"latent": "has('blk.0.attn_k_b.weight')"}}   names for the conditions of architectures
+//
+// A setting that has a row under "settings" is accounted for while its expression holds, where it is absent
+// too; in it, `value` is the setting's and `given` says whether config.json has the key. Any other setting is
+// accounted for if an expression reads it. With "rope", the keys rope.scaling.* are written and the settings
+// of yarn checked.
 //
 // Types of "config" are int, real, bool, str, list, and let: a name for later lines only. "?" behind a type
 // writes null. Its expressions see the lines before them and the file's keys, without the architecture's
@@ -131,7 +137,9 @@ struct GgufFamily {
   std::vector<std::string> model_types = {};
   std::vector<std::string> classes = {};
   std::vector<std::pair<std::string, assets::Expression>> let = {};
-  std::vector<std::pair<std::string, assets::Expression>> refuse = {};  // a reason, and when it holds
+  std::vector<std::string> rope = {};
+  std::vector<std::pair<std::string, assets::Expression>> settings =
+      {};  // globs, and when they are accounted for
   std::vector<std::pair<std::string, assets::Expression>> notes =
       {};  // a remark for whoever runs the file, and when it holds
   std::vector<GgufKeyRule> keys = {};

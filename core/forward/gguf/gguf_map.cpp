@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/forward/family/model_config.h"
 #include "core/forward/family/operators.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/family/tensor_names.h"
 #include "core/graph/names/tensor_names.h"
 
@@ -18,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace loadline::forward {
@@ -70,13 +72,54 @@ assets::Datum long_attention(std::span<const assets::Datum> arguments) {
   return assets::Datum(std::sqrt(1 + std::log(scale) / std::log(original)));
 }
 
+double yarn_scale(double factor, double multiplier) {
+  return factor <= 1 ? 1.0 : 0.1 * multiplier * std::log(factor) + 1.0;
+}
+
+// llama.cpp scales attention by yarn_scale(factor, 1) times this number.
+assets::Datum yarn_attention(std::span<const assets::Datum> arguments) {
+  const double factor = number(arguments[0], 1e-6, kMost, "the factor");
+  double scale = yarn_scale(factor, 1);
+  if (!arguments[1].null()) {
+    scale = number(arguments[1], 0, kMost, "the attention factor");
+  } else if (arguments[2].truth() && arguments[3].truth()) {
+    scale = yarn_scale(factor, number(arguments[2], 0, kMost, "mscale")) /
+            yarn_scale(factor, number(arguments[3], 0, kMost, "mscale_all_dim"));
+  }
+  const double ratio = scale / yarn_scale(factor, 1);
+  return ratio == 1 ? assets::Datum() : assets::Datum(ratio);
+}
+
+// Whether exactly each n-th item is another than `value`; with n = 0 none is.
+bool has_period(const std::vector<assets::Datum>& list, const assets::Datum& value, std::size_t n) {
+  for (std::size_t i = 0; i < list.size(); ++i)
+    if ((list[i] == value) != (n == 0 || (i + 1) % n != 0)) return false;
+  return true;
+}
+
+assets::Datum period(const std::vector<assets::Datum>& list, const assets::Datum& value) {
+  for (std::size_t n = 0; n <= list.size(); ++n)
+    if (has_period(list, value, n)) return assets::Datum(static_cast<std::int64_t>(n));
+  return assets::Datum();
+}
+
 // llama3_factors(dimension, theta, factor, low, high, context): the divisor of each frequency.
-// long_attention(type, context, original context): what attention is scaled by, of the types longrope and
-// yarn. Nothing for any other function. Throws Error{malformed} for arguments that are no numbers in their
-// ranges. Source: the rope initializers of transformers (modeling_rope_utils).
+// yarn_attention(factor, attention factor, mscale, mscale_all_dim): nothing for 1.
+// period(list, value): the n for which each n-th item and no other is another than the value, 0 if none is,
+// or nothing; every(list, value, n): whether it has that period. long_attention(type, context, original
+// context): what attention is scaled by, of the types longrope and yarn. Nothing for any other function.
+// Throws Error{malformed} for arguments that are no numbers in their ranges. Source: the rope initializers of
+// transformers (modeling_rope_utils).
 std::optional<assets::Datum> call_rope(std::string_view function, std::span<const assets::Datum> arguments) {
   if (function == "llama3_factors" && arguments.size() == 6) return llama3_factors(arguments);
   if (function == "long_attention" && arguments.size() == 3) return long_attention(arguments);
+  if (function == "yarn_attention" && arguments.size() == 4) return yarn_attention(arguments);
+  if (function == "period" && arguments.size() == 2 && arguments[0].list() != nullptr)
+    return period(*arguments[0].list(), arguments[1]);
+  if (function == "every" && arguments.size() == 3 && arguments[0].list() != nullptr &&
+      arguments[2].number() != nullptr && *arguments[2].number() >= 0)
+    return assets::Datum(std::int64_t{
+        has_period(*arguments[0].list(), arguments[1], static_cast<std::size_t>(*arguments[2].number()))});
   return std::nullopt;
 }
 
@@ -106,10 +149,6 @@ class Mapper {
       read_.define(name);
     }
     read_.begin_line();
-    for (const auto& [reason, holds] : family_.refuse)
-      if (holds.evaluate(scope_).truth())
-        throw Error(ErrorCode::unsupported, {.file = config_.path()}, "llama.cpp would run it wrongly: {}",
-                    reason);
     for (const auto& [note, holds] : family_.notes)
       if (holds.evaluate(scope_).truth()) map_.notes.push_back(note);
     const assets::Datum architecture = family_.architecture.evaluate(scope_);
@@ -122,8 +161,10 @@ class Mapper {
         map_.keys.push_back(
             {rule.whole ? rule.name : map_.architecture + "." + rule.name, rule.type, std::move(value)});
     }
+    if (!family_.rope.empty()) map_rope();
     for (const NameRule& rule : family_.tensors) apply(rule, "", "");
     check_all_taken();
+    account();
     return std::move(map_);
   }
 
@@ -138,12 +179,54 @@ class Mapper {
     return value;
   }
 
-  // has('NAME'): whether the model holds that tensor.
+  // has('NAME'): whether the model holds that tensor. given('KEY'): whether config.json has the key, be it
+  // null.
   std::optional<assets::Datum> call(std::string_view function,
                                     std::span<const assets::Datum> arguments) const {
     if (function == "has" && arguments.size() == 1 && arguments[0].text() != nullptr)
       return assets::Datum(std::int64_t{header_.find(*arguments[0].text()).has_value()});
+    if (function == "given" && arguments.size() == 1 && arguments[0].text() != nullptr)
+      return assets::Datum(std::int64_t{config_.given(*arguments[0].text())});
     return call_rope(function, arguments);
+  }
+
+  // What llama.cpp reads of scaled positions for every architecture (llama-context.cpp), but for keys that
+  // the asset states itself. llama.cpp takes yarn's borders as 32 and 1, rounded, whatever keys say.
+  void map_rope() {
+    read_.begin_line();
+    // layers with windows may have another one, which the asset looks at
+    const bool nested = !value_of("rope.full_attention.rope_type").null();
+    const std::string prefix = nested ? "rope.full_attention." : "rope.";
+    const assets::Datum type = value_of(prefix + "rope_type");
+    const std::string word = type.null() ? "default" : type.text() == nullptr ? "" : *type.text();
+    if (std::ranges::find(family_.rope, word) == family_.rope.end()) {
+      leave(prefix + "rope_type");
+      for (const Setting& setting : all_)  // they go with the type
+        if (setting.name.starts_with("rope_")) read_.is_setting(setting.name, true);
+      return;
+    }
+    if (word != "linear" && word != "yarn") return;
+    const auto put = [&](const char* name, GgufType key_type, assets::Datum value) {
+      const std::string key = std::string("rope.scaling.") + name;
+      if (!value.null() && std::ranges::find(family_.keys, key, &GgufKeyRule::name) == family_.keys.end())
+        map_.keys.push_back({map_.architecture + "." + key, key_type, std::move(value)});
+    };
+    const assets::Datum factor = value_of(prefix + "factor");
+    put("type", GgufType::text, assets::Datum(word));
+    put("factor", GgufType::f32, factor);
+    if (word == "linear") return;
+    const assets::Datum context = value_of(prefix + "original_max_position_embeddings");
+    put("original_context_length", GgufType::u32,
+        context.null() ? value_of("max_position_embeddings") : context);
+    put("attn_factor", GgufType::f32,
+        yarn_attention(std::array{factor, value_of(prefix + "attention_factor"), value_of(prefix + "mscale"),
+                                  value_of(prefix + "mscale_all_dim")}));
+    constexpr std::pair<const char*, std::int64_t> kOnly[] = {
+        {"beta_fast", 32}, {"beta_slow", 1}, {"truncate", 1}, {"extrapolation_factor", 1}};
+    for (const auto& [name, expected] : kOnly)
+      if (const assets::Datum value = value_of(prefix + name);
+          !value.null() && !(value == assets::Datum(expected)))
+        leave(prefix + name);
   }
 
   bool holds(const assets::Expression& condition) const {
@@ -289,8 +372,34 @@ class Mapper {
                 left.size() == 1 ? "" : fmt::format(", nor have {} others", left.size() - 1));
   }
 
+  // The setting of that name is not accounted for. A setting of the rotary embedding has the name that the
+  // file has.
+  void leave(const std::string& name) {
+    Setting left{name, "not set"};
+    for (const Setting& setting : all_)
+      if (setting.name == name || SettingsRead::stands_for(setting.name, name)) left = setting;
+    if (std::ranges::find(map_.unaccounted, left.name, &Setting::name) == map_.unaccounted.end())
+      map_.unaccounted.push_back(std::move(left));
+  }
+
+  void account() {
+    read_.begin_line();
+    for (const auto& [pattern, holds] : family_.settings) {
+      const bool one = pattern.find('*') == std::string::npos;
+      names_["value"] = one ? value_of(pattern) : assets::Datum();
+      names_["given"] = assets::Datum(std::int64_t{one && config_.given(pattern)});
+      const bool accounted = holds.evaluate(scope_).truth();
+      if (one && !accounted) leave(pattern);
+      if (one || !accounted) continue;
+      for (const Setting& setting : all_)
+        if (graph::glob_matches(pattern, setting.name)) read_.is_setting(setting.name, true);
+    }
+    for (const Setting& setting : read_.unaccounted(all_, Reach::nothing)) leave(setting.name);
+  }
+
   const GgufFamily& family_;
   const ModelConfig& config_;
+  const std::vector<Setting> all_ = config_.settings();
   Header header_;
   assets::Scope scope_;
   std::map<std::string, assets::Datum, std::less<>> names_;  // "let" and loop variables

@@ -40,12 +40,12 @@ struct GgufMap {
   std::vector<MappedKey> keys;
   std::vector<MappedTensor> tensors;
   std::vector<std::string> notes;    // what llama.cpp does in another way than the model
+  std::vector<Setting> unaccounted;  // of config.json: llama.cpp would compute something else, or may
   std::vector<std::string> dropped;  // tensors of the model that have no place in the file
 };
 
-// Throws Error{unsupported} naming a tensor of the model that no rule takes, or what the asset refuses, and
-// Error{malformed} for a configuration that does not fit the asset. Tensors on the same bytes count as taken
-// together.
+// Throws Error{unsupported} naming a tensor of the model that no rule takes, and Error{malformed} for a
+// configuration that does not fit the asset. Tensors on the same bytes count as taken together.
 GgufMap map_to_gguf(const GgufFamily& family, const ModelConfig& config, const graph::MetaGraph& graph);
 
 // --- The configuration that a GGUF file's own keys and tensors describe, as the config.json of its family.

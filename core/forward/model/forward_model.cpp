@@ -4,6 +4,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/known_models.h"
 #include "core/forward/pass/lowering.h"
@@ -294,6 +295,9 @@ std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t bat
   }
   for (std::string& note : left_out(*model.bound->architecture, model.bound->config))
     notes.push_back(std::move(note));
+  if (!model.bound->unaccounted.empty())
+    notes.push_back(fmt::format("{}: not accounted for, so the sizes are estimates",
+                                settings_text(model.bound->unaccounted)));
   return notes;
 }
 

@@ -1,0 +1,54 @@
+// Which settings of a configuration a reader has used, and which it has not accounted for.
+#pragma once
+
+#include "core/forward/family/model_config.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loadline::forward {
+
+// What a setting that no reader uses can change at most.
+enum class Reach : std::uint8_t {
+  nothing,  // neither results nor sizes
+  numbers,  // results, but no size
+};
+
+// Why the setting reaches no further in any model, in words; empty if it may.
+std::string_view why_unused(std::string_view setting, Reach reach);
+
+// The settings that the lines of an asset read: what a message about a misfit names, and what is left.
+class SettingsRead {
+ public:
+  void begin_line() { read_.clear(); }
+  // An expression of the current line reads a name: a setting, or what an earlier line has defined.
+  void note(std::string_view name);
+  // The name is one of a setting, which the configuration has or lacks.
+  void is_setting(std::string_view name, bool held) { held_.insert_or_assign(std::string(name), held); }
+  // What the current line has read makes up this name.
+  void define(std::string_view name);
+
+  // For an Error about the configuration. `message` is that of a fault in the asset at `path`, "FILE: line 1,
+  // column 2: DETAIL": DETAIL comes first, then the place with the settings that the current line depends on.
+  std::string misfit(std::string_view message, const std::string& path) const;
+
+  // Of these settings, those that no line has read and that reach further than `reach`.
+  std::vector<Setting> unaccounted(std::vector<Setting> settings, Reach reach) const;
+  // Whether "rope.KEY" finds the setting of this name.
+  static bool stands_for(std::string_view setting, std::string_view name);
+
+ private:
+  std::vector<std::string> settings() const;
+
+  std::vector<std::string> read_;                                            // by the current line, each once
+  std::map<std::string, std::vector<std::string>, std::less<>> defined_by_;  // settings
+  std::map<std::string, bool, std::less<>> held_;                            // by setting, of all lines
+};
+
+// "'sliding_window' is 16, 'truncate' is false".
+std::string settings_text(const std::vector<Setting>& settings);
+
+}  // namespace loadline::forward
