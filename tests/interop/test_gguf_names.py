@@ -58,6 +58,8 @@ def configurations():
         "gemma3": t.Gemma3TextConfig(**{**SMALL, "num_hidden_layers": 7}, head_dim=16, sliding_window=64,
                                      query_pre_attn_scalar=16),
         "olmo2": t.Olmo2Config(**SMALL),
+        "olmo3": t.Olmo3Config(**{**SMALL, "num_hidden_layers": 5}, sliding_window=32,
+                               rope_parameters={"full_attention": YARN, "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}),
         "phi2": t.PhiConfig(**{**SMALL, "num_key_value_heads": 4, "intermediate_size": 256}),
         "phi3": t.Phi3Config(**SMALL, pad_token_id=0),
         "phi3_long": t.Phi3Config(**{**SMALL, "max_position_embeddings": 1024}, pad_token_id=0, rope_parameters=LONG,
@@ -139,7 +141,8 @@ class GgufNames(unittest.TestCase):
             self.assertTrue(np.array_equal(tensor.data.view(np.uint8), other.data.view(np.uint8)), (name, tensor.name))
 
     def compare(self, dtype, outtype):
-        models = list(self.models(dtype))
+        # upstream writes OLMo 3's windows as a list, layer by layer
+        models = [(name, folder) for name, folder in self.models(dtype) if name != "olmo3"]
         pairs = [path for name, folder in models for path in (folder, self.folder / (name + ".reference.gguf"))]
         # it brings a gguf module of its own, which must not be ours
         done = subprocess.run([sys.executable, "-W", "ignore", HERE / "upstream_converter.py", outtype, *pairs],
