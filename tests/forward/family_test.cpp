@@ -245,7 +245,7 @@ TEST(ModelConfig, ListsItsSettings) {
   EXPECT_FALSE(flat.given("g") || flat.given("a.b"));
   const forward::ModelConfig nested(
       R"({"size":7,"same":1,"text_config":{"size":3,"same":1,"c":{"d":2}},"v":0})", "config.json");
-  EXPECT_EQ(shown(nested.settings()), "c.d=2;same=1;size=3;root.size=7;v=0;");
+  EXPECT_EQ(shown(nested.settings()), "c.d=2;same=1;size=3;root.size=7;root.v=0;");
   std::string many = "{";
   for (int i = 0; i < 20'000; ++i) many += fmt::format(R"("k{}":1,)", i);
   EXPECT_EQ(forward::ModelConfig(many + R"("last":1})", "config.json").settings().back().name, "...");
@@ -283,6 +283,43 @@ TEST(Bind, SettingsThatNobodyReadsAreLeft) {
   EXPECT_EQ(left(R"({"size":7,"rms_norm_eps":1e-5,"rope_scaling":{"factor":2},"known":{"a":1}})"), "");
   EXPECT_EQ(left(R"({"size":7,"heads":7})"), "");
   EXPECT_EQ(left(R"({"size":7,"heads":8,"off":false,"on":true})"), "'heads' is 8, 'on' is true");
+}
+
+// What stands at the top is another part's, but for what holds for all parts.
+TEST(ModelConfig, TheTopLeaksNothingIntoTheLanguageModel) {
+  const auto of = [](std::string_view json) { return forward::ModelConfig(json, "config.json"); };
+  const forward::ModelConfig nested = of(R"({"model_type":"whole","head_dim":1280,"dtype":"bfloat16",
+      "tie_word_embeddings":true,"vision_config":{"hidden_size":9,"depth":2},"projector_config":{"x":1},
+      "text_config":{"model_type":"qwen2","hidden_size":64,"tie_word_embeddings":false}})");
+  EXPECT_TRUE(nested.get("head_dim").null());
+  EXPECT_EQ(nested.get("root.head_dim"), assets::Datum(std::int64_t{1280}));
+  EXPECT_EQ(nested.get("dtype"), assets::Datum(std::string("bfloat16")));
+  EXPECT_EQ(nested.get("vision_config.hidden_size"), assets::Datum(std::int64_t{9}));
+  EXPECT_EQ(nested.get("tie_word_embeddings"), assets::Datum(std::int64_t{1}));  // says it for all parts
+  EXPECT_EQ(nested.model_type(), "qwen2");
+  EXPECT_EQ(nested.other_parts(), Names{"vision_config"});
+  EXPECT_EQ(of(R"({"llm_config":{"hidden_size":5}})").get("hidden_size"), assets::Datum(std::int64_t{5}));
+  const forward::ModelConfig decoder =
+      of(R"({"model_type":"pair","decoder":{"model_type":"gpt2","n_embd":8}})");
+  EXPECT_EQ(decoder.model_type(), "pair");
+  EXPECT_EQ(decoder.get("n_embd"), assets::Datum(std::int64_t{8}));
+  EXPECT_EQ(of(R"({"blocks":[{"heads":3},{"heads":4}]})").get("blocks.1.heads"),
+            assets::Datum(std::int64_t{4}));
+  EXPECT_TRUE(of(R"({"blocks":[{"heads":3}]})").get("blocks.1.heads").null());
+  EXPECT_TRUE(of(R"({"blocks":[{"heads":3}]})").get("blocks.x.heads").null());
+}
+
+// Python's json writes and reads these words.
+TEST(ModelConfig, ReadsNumbersThatAreNone) {
+  const forward::ModelConfig config(
+      R"({"limit":[0.0,Infinity],"low":-Infinity,"none":NaN,"text":"a \"NaN\" Infinity \\","size":3})", "c");
+  EXPECT_EQ(config.get("size"), assets::Datum(std::int64_t{3}));
+  EXPECT_TRUE(config.get("none").null());
+  ASSERT_NE(config.get("low").real(), nullptr);
+  EXPECT_LT(*config.get("low").real(), -1e300);
+  EXPECT_EQ(config.text("text", ""), "a \"NaN\" Infinity \\");
+  EXPECT_THROW(forward::ModelConfig(R"({"a":infinity})", "c"), Error);
+  EXPECT_THROW(forward::ModelConfig(R"({"a":NaN,)", "c"), Error);
 }
 
 TEST(Bind, ATensorAskedForTwiceIsOne) {
@@ -527,7 +564,7 @@ TEST(Claims, NeverStopAnInspection) {
   forward::ModelClaims claims = forward::model_claims(graph, *forward::built_in_assets());
   ASSERT_EQ(claims.notes.size(), 1u);
   EXPECT_EQ(testing::facts(claims.notes[0].text),
-            "config.json 'num_hidden_layers' llama.json 12 11 'num_hidden_layers'");
+            "config.json 'num_hidden_layers' llama.json 20 11 'num_hidden_layers'");
   EXPECT_EQ(claims.parameters, graph::parameter_count(graph));
   graph.metadata.clear();
   claims = forward::model_claims(graph, *forward::built_in_assets());

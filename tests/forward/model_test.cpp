@@ -637,38 +637,172 @@ forward::CacheEstimate cache_of(std::string_view fields) {
   return forward::estimated_cache(forward::ModelConfig(config, "config.json")).value();
 }
 
-TEST(CacheEstimate, LayersMayDiffer) {
-  const auto each = [](std::uint64_t bytes) { return forward::CacheEstimate{.per_token = bytes}; };
-  constexpr std::uint64_t kHead = 2 * 2 * 8;  // key and value of 8 numbers in 2 bytes
-  EXPECT_EQ(cache_of(R"("x":0)"), each(4 * 8 * kHead));
-  EXPECT_EQ(cache_of(R"("num_key_value_heads":2)"), each(4 * 2 * kHead));
-  EXPECT_EQ(cache_of(R"("num_key_value_heads":[0,2,0,1])"), each(3 * kHead));
-  EXPECT_EQ(cache_of(R"("num_key_value_heads":[0,2,0,1],"pads_values":1)"), each(3 * kHead / 2 + 2 * kHead));
-  EXPECT_EQ(cache_of(R"("num_key_value_heads":[1,2])"), each(4 * 8 * kHead));  // a list of too few layers
-  EXPECT_EQ(cache_of(R"("head_dim":16,"v_head_dim":0)"), each(4 * 8 * kHead));
-  EXPECT_EQ(cache_of(R"("full_attention_interval":4)"), each(8 * kHead));
-  EXPECT_EQ(cache_of(R"("num_kv_shared_layers":3)"), each(8 * kHead));
-  EXPECT_EQ(cache_of(R"("num_kv_shared_layers":9)"), each(0));
-  EXPECT_EQ(cache_of(R"("layer_types":["linear_attention","mamba","conv","full_attention"])"),
-            each(8 * kHead));
+using Parts = std::vector<forward::CachePart>;
+
+// Of a configuration that leaves no doubt.
+Parts parts_of(std::string_view fields) {
+  const forward::CacheEstimate cache = cache_of(fields);
+  EXPECT_EQ(cache.least, cache.most) << fields;
+  EXPECT_EQ(cache.reasons, std::vector<std::string>()) << fields;
+  return cache.most.parts;
 }
 
-TEST(CacheEstimate, WindowsAndStates) {
-  const forward::CacheEstimate windows = cache_of(
-      R"("sliding_window":100,"layer_types":["sliding_attention","sliding_attention","full_attention","mamba"])");
-  EXPECT_EQ(windows, (forward::CacheEstimate{.per_token = 256, .windowed_per_token = 512, .window = 100}));
-  EXPECT_EQ(windows.bytes(10), 10u * 768);
-  EXPECT_EQ(windows.bytes(1000), 1000u * 256 + 100 * 512);
-  EXPECT_EQ(windows.bytes(UINT64_MAX), std::nullopt);
-  EXPECT_EQ(cache_of(R"("sliding_window":100,"sliding_window_pattern":2)").windowed_per_token, 512u);
-  EXPECT_EQ(cache_of(R"("sliding_window":100,"sliding_window_pattern":[1,1,0,1],"swa_head_dim":4)")
-                .windowed_per_token,
-            3u * 8 * 2 * (4 + 8));
-  EXPECT_EQ(cache_of(R"("sliding_window":100)").windowed_per_token, 0u);  // no key tells which layers
-  // beside attention in every layer, or in the layers without
-  EXPECT_EQ(cache_of(R"("recurrent_state":10)").state, 4u * 40);
-  EXPECT_EQ(cache_of(R"("recurrent_state":10,"full_attention_interval":2)").state, 2u * 40);
-  EXPECT_EQ(cache_of(R"("recurrent_state":10,"num_key_value_heads":[0,0,0,1])").bytes(5), 5u * 32 + 3 * 40);
+TEST(CacheEstimate, LayersMayDiffer) {
+  const auto each = [](std::uint64_t bytes) { return Parts{{.bytes = bytes}}; };
+  constexpr std::uint64_t kHead = 2 * 2 * 8;  // key and value of 8 numbers in 2 bytes
+  EXPECT_EQ(parts_of(R"("x":0)"), each(4 * 8 * kHead));
+  EXPECT_EQ(parts_of(R"("num_key_value_heads":2)"), each(4 * 2 * kHead));
+  EXPECT_EQ(parts_of(R"("num_key_value_heads":[0,2,0,1])"), each(3 * kHead));
+  EXPECT_EQ(parts_of(R"("num_key_value_heads":[0,2,0,1],"pads_values":1)"), each(3 * kHead / 2 + 2 * kHead));
+  EXPECT_EQ(parts_of(R"("num_key_value_heads":[1,2])"), each(4 * 8 * kHead));  // a list of too few layers
+  EXPECT_EQ(parts_of(R"("head_dim":16,"v_head_dim":0)"), each(4 * 8 * kHead));
+  EXPECT_EQ(parts_of(R"("num_kv_shared_layers":3)"), each(8 * kHead));
+  EXPECT_EQ(parts_of(R"("num_kv_shared_layers":9)"), Parts());
+  EXPECT_EQ(parts_of(R"("per_layer_config":{"0":{"head_dim":16},"03":{"head_dim":4},"3":{"head_dim":16}})"),
+            each((2 + 1 + 1 + 2) * 8 * kHead));
+  EXPECT_EQ(parts_of(R"("multi_query":true)"), each(4 * kHead));
+  EXPECT_EQ(parts_of(R"("multi_query_attention":true,"multi_query_group_num":2)"), each(4 * 2 * kHead));
+  EXPECT_EQ(parts_of(R"("num_attention_groups":2)"), each(4 * 2 * kHead));
+  EXPECT_EQ(parts_of(R"("block_configs":[{"attention":{"n_heads_in_group":8}},{"attention":{"no_op":true}},
+                        {"attention":{"n_heads_in_group":4}},{"attention":{"replace_with_linear":true}}])"),
+            each(3 * kHead));
+  EXPECT_EQ(parts_of(R"("kv_lora_rank":32,"qk_rope_head_dim":8,"v_head_dim":16)"), each(4 * 40 * 2));
+  EXPECT_EQ(parts_of(R"("kv_lora_rank":32,"index_topk":9,"index_head_dim":16,
+                        "indexer_types":["full","shared","shared","full"])"),
+            each((4 * 32 + 2 * 16) * 2));
+}
+
+TEST(CacheEstimate, WindowsOfSeveralWidthsAndEntriesForSeveralTokens) {
+  const forward::CacheEstimate windows = cache_of(R"("sliding_window":100,"conv_L_cache":3,
+      "layer_types":["sliding_attention","sliding_attention","full_attention","conv"])");
+  EXPECT_EQ(windows.most.parts, (Parts{{.bytes = 256}, {.bytes = 512, .window = 100}}));
+  EXPECT_EQ(windows.most.state, 3u * 64 * 2);
+  EXPECT_EQ(windows.most.bytes(10), 10u * 768 + 384);
+  EXPECT_EQ(windows.most.bytes(1000), 1000u * 256 + 100 * 512 + 384);
+  EXPECT_EQ(windows.most.bytes(UINT64_MAX), std::nullopt);
+  EXPECT_EQ(windows.most.each(), 768u);
+  EXPECT_EQ(windows.most.each(100), 256u);
+  constexpr forward::CachePart kWindowed = {.bytes = 2 * 256, .window = 100};
+  EXPECT_EQ(parts_of(R"("sliding_window":100,"sliding_window_pattern":2)"),
+            (Parts{{.bytes = 512}, kWindowed}));
+  EXPECT_EQ(parts_of(R"("sliding_window":100,"sliding_window_pattern":"LG")"),
+            (Parts{{.bytes = 512}, kWindowed}));
+  EXPECT_EQ(parts_of(R"("sliding_window":100,"use_sliding_window":true,"max_window_layers":2)"),
+            (Parts{{.bytes = 512}, kWindowed}));
+  EXPECT_EQ(parts_of(R"("sliding_window":100,"use_sliding_window":false)"), (Parts{{.bytes = 1024}}));
+  EXPECT_EQ(parts_of(R"("sliding_window":100,"sliding_window_pattern":[1,1,0,1],"swa_head_dim":4)"),
+            (Parts{{.bytes = 256}, {.bytes = 3 * 8 * 2 * (4 + 4), .window = 100}}));
+  const forward::CacheEstimate compressed = cache_of(
+      R"("head_dim":32,"sliding_window":100,"compress_ratios":[0,4,128,0],"num_key_value_heads":1,"index_head_dim":8)");
+  EXPECT_EQ(compressed.most.parts, (Parts{{.bytes = 40 * 2, .tokens = 4},
+                                          {.bytes = 32 * 2, .tokens = 128},
+                                          {.bytes = 4 * 32 * 2, .window = 100}}));
+  EXPECT_EQ(compressed.most.parts, compressed.least.parts);
+  EXPECT_EQ(compressed.least.state, 0u);  // tokens that wait to become an entry
+  EXPECT_EQ(compressed.most.state, 2u * 40 * 10 * 2 + 2 * 32 * 127 * 2);
+}
+
+// What the keys of GGUF files say: a state in each layer, or in those without attention.
+TEST(CacheEstimate, StatesOfGgufFiles) {
+  EXPECT_EQ(cache_of(R"("recurrent_state":10)").most.state, 4u * 40);
+  EXPECT_EQ(cache_of(R"("recurrent_state":10)").least, cache_of(R"("recurrent_state":10)").most);
+  EXPECT_EQ(cache_of(R"("recurrent_state":10,"full_attention_interval":2)").most.state, 2u * 40);
+  EXPECT_EQ(cache_of(R"("recurrent_state":10,"num_key_value_heads":[0,0,0,1])").most.bytes(5),
+            5u * 32 + 3 * 40);
+}
+
+// Bytes that the caches of transformers 5.23 hold of models in bfloat16, on torch's meta device.
+struct Judged {
+  const char* fields;
+  std::uint64_t after_128, after_1100;
+};
+constexpr Judged kJudged[] = {
+    {R"("num_hidden_layers":8,"layer_types":["linear_attention","linear_attention","linear_attention","full_attention",
+        "linear_attention","linear_attention","linear_attention","full_attention"],"head_dim":32,
+        "linear_num_key_heads":2,"linear_num_value_heads":4,"linear_key_head_dim":16,"linear_value_head_dim":16,
+        "linear_conv_kernel_dim":4)",
+     96'256, 593'920},  // Qwen3.5, Qwen3-Next
+    {R"("num_hidden_layers":8,"head_dim":16,"mamba_d_ssm":64,"mamba_n_heads":4,"mamba_d_head":16,"mamba_d_state":8,
+        "mamba_n_groups":1,"mamba_d_conv":4,"mamba_expand":2)",
+     152'576, 1'147'904},  // Falcon-H1
+    {R"("num_hidden_layers":8,"mamba_n_heads":8,"mamba_d_head":16,"mamba_d_state":8,"mamba_n_groups":1,
+        "mamba_d_conv":4,"mamba_expand":2,"attn_layer_indices":[2,6])",
+     64'256, 313'088},  // Bamba
+    {R"("num_hidden_layers":8,"mamba_d_state":8,"mamba_d_conv":4,"mamba_expand":2,"attn_layer_period":4,
+        "attn_layer_offset":1)",
+     63'488, 312'320},  // Jamba
+    {R"("num_hidden_layers":8,"conv_L_cache":3,"layer_types":["conv","conv","full_attention","conv","conv","conv",
+        "full_attention","conv"])",
+     35'072, 283'904},  // LFM2
+    {R"("num_hidden_layers":8,"head_dim":16,"linear_attn_alpha_factor":1,"layer_types":["full_attention",
+        "linear_attention","full_attention","linear_attention","full_attention","linear_attention","full_attention",
+        "linear_attention"])",
+     73'728, 571'392},  // MiniMax
+    {R"("num_hidden_layers":12,"head_dim":16,"sliding_window":128,"attention_k_eq_v":true,"global_head_dim":32,
+        "num_global_key_value_heads":1,"sliding_window_pattern":6)",
+     195'328, 444'160},  // Gemma 4
+    {R"("num_hidden_layers":8,"num_key_value_heads":4,"kv_lora_rank":32,"qk_rope_head_dim":8,"v_head_dim":12)",
+     81'920, 704'000},  // GLM-4.7-Flash
+    {R"("num_hidden_layers":8,"sliding_window":128)", 130'048,
+     130'048},  // PhiMoE: all layers have the window
+    {R"("num_hidden_layers":8,"attention_chunk_size":128,"layer_types":["chunked_attention","chunked_attention",
+        "chunked_attention","full_attention","chunked_attention","chunked_attention","chunked_attention",
+        "full_attention"])",
+     130'304, 379'136},  // Llama 4
+    {R"("hidden_size":4096,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,"ssm_state_size":128,
+        "mamba_num_heads":128,"mamba_head_dim":64,"n_groups":8,"conv_kernel":4,"expand":2,
+        "hybrid_override_pattern":"M-*E")",
+     4'800'512, 8'781'824},  // Nemotron-H
+    {R"("hidden_size":2304,"num_hidden_layers":27,"num_attention_heads":32,"num_key_value_heads":32,
+        "kv_lora_rank":512,"qk_rope_head_dim":64,"linear_attn_config":{"full_attn_layers":[4,8,12,16,20,24],
+        "num_heads":32,"head_dim":128,"short_conv_kernel_size":4})",
+     46'989'312, 53'707'776},  // Kimi Linear
+};
+
+TEST(CacheEstimate, HoldsWhatTransformersKeeps) {
+  for (const Judged& row : kJudged) {
+    const std::string config =
+        fmt::format(R"({{{},"dtype":"bfloat16"{}}})", row.fields,
+                    std::string_view(row.fields).find("hidden_size") != std::string_view::npos
+                        ? ""
+                        : R"(,"hidden_size":64,"num_attention_heads":4,"num_key_value_heads":2)");
+    const auto cache = forward::estimated_cache(forward::ModelConfig(config, "config.json"));
+    ASSERT_TRUE(cache) << config;
+    for (const auto& [tokens, right] : {std::pair(128u, row.after_128), std::pair(1100u, row.after_1100)}) {
+      const std::uint64_t least = cache->least.bytes(tokens).value(),
+                          most = cache->most.bytes(tokens).value();
+      EXPECT_LE(least, right + right / 100) << config;  // windows hold one token less there
+      EXPECT_GE(most, right) << config;
+      if (cache->reasons.empty()) EXPECT_LE(most, right + right / 100) << config;
+    }
+  }
+}
+
+TEST(CacheEstimate, WhatIsNotKnownIsARangeWithAReason) {
+  const auto reasons = [](std::string_view fields, std::uint64_t least, std::uint64_t most) {
+    const forward::CacheEstimate cache = cache_of(fields);
+    EXPECT_EQ(cache.least.bytes(1000), least) << fields;
+    EXPECT_EQ(cache.most.bytes(1000), most) << fields;
+    return cache.reasons;
+  };
+  using Reasons = std::vector<std::string>;
+  constexpr std::uint64_t kLayer = 1000 * 8 * 2 * 2 * 8, kState = 64 * 512 * 4;
+  EXPECT_EQ(reasons(R"("sliding_window":100)", 4 * kLayer / 10, 4 * kLayer),
+            (Reasons{"a window is set, but not in which layers"}));
+  EXPECT_EQ(
+      reasons(R"("layer_types":["new_kind","full_attention","full_attention","moe"])", 2 * kLayer,
+              3 * kLayer + kState),
+      (Reasons{"layers of the kind 'new_kind' are not known", "the size of recurrent states is not known"}));
+  EXPECT_EQ(reasons(R"("layer_types":["mamba","full_attention","full_attention","mlp"])", 2 * kLayer,
+                    2 * kLayer + kState),
+            (Reasons{"the size of recurrent states is not known"}));
+  EXPECT_EQ(reasons(R"("cross_attention_layers":[2])", 3 * kLayer, 4 * kLayer),
+            (Reasons{"layers of cross-attention hold what an encoder gives"}));
+  EXPECT_EQ(reasons(R"("is_encoder_decoder":true)", 8 * kLayer, 8 * kLayer),
+            (Reasons{"the text that the encoder reads is taken to be as long"}));
+  EXPECT_EQ(reasons(R"("architectures":["NewModel"])", 0, 4 * kLayer),
+            (Reasons{"NewModel may keep nothing of a text"}));
+  EXPECT_EQ(reasons(R"("architectures":["NewForMaskedLM"])", 0, 0), Reasons());
 }
 
 TEST(CacheEstimate, WhatTheKeysDoNotSayIsNotGuessed) {
@@ -677,11 +811,18 @@ TEST(CacheEstimate, WhatTheKeysDoNotSayIsNotGuessed) {
   };
   EXPECT_FALSE(of("{}"));
   EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":64})"));
-  EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":65,"num_attention_heads":8})"));
+  EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":6,"num_attention_heads":8})"));
   EXPECT_FALSE(of(R"({"num_hidden_layers":4000000000,"hidden_size":64,"num_attention_heads":8})"));
   EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":64,"num_attention_heads":-8})"));
-  const auto widest = of(R"({"num_hidden_layers":65536,"head_dim":16777216,"num_attention_heads":16777216})");
-  EXPECT_FALSE(widest && widest->bytes(1'000'000));
+  const auto widest = of(R"({"num_hidden_layers":10000,"head_dim":1048576,"num_attention_heads":1048576})");
+  ASSERT_TRUE(widest);
+  EXPECT_FALSE(widest->most.bytes(1'000'000));
+  // products of absurd sizes are no sizes
+  const auto absurd =
+      of(R"({"num_hidden_layers":9,"head_dim":8,"num_attention_heads":8,"linear_num_heads":1048576,
+      "linear_head_dim":1048576,"linear_conv_kernel_dim":1048576,"full_attention_interval":3})");
+  ASSERT_TRUE(absurd);
+  EXPECT_EQ(absurd->least.state, 0u);
 }
 
 void add_weight(graph::MetaGraph& graph, std::string_view name, const graph::Shape& shape,

@@ -34,15 +34,27 @@ std::string values_text(const forward::ForwardModel& model, const forward::Forwa
   return text;
 }
 
+std::string range_text(std::uint64_t least, std::uint64_t most) {
+  return least == most ? format_bytes(most)
+                       : fmt::format("{} to {}", format_bytes(least), format_bytes(most));
+}
+
 // Once attention windows are full, each token adds fewer bytes to the cache. Recurrent states are beside it.
 std::string windows_text(const forward::ForwardModel& model) {
   if (const auto& estimate = model.cache_estimate) {
-    std::string text;
-    if (estimate->windowed_per_token > 0)
-      text = fmt::format(" until windows of {} are full, then {}", format_grouped(estimate->window),
-                         format_grouped(estimate->per_token));
-    if (estimate->state > 0)
-      text += fmt::format(", and {} of fixed-size states", format_bytes(estimate->state));
+    std::string windows, text;
+    std::uint64_t widest = 0;
+    for (const forward::CachePart& part : estimate->most.parts)
+      if (part.window > 0) {
+        windows += (widest == 0 ? "" : " and ") + format_grouped(part.window);
+        widest = part.window;
+      }
+    if (widest > 0)
+      text = fmt::format(" until windows of {} are full, then {}", windows,
+                         format_grouped(estimate->most.each(widest)));
+    if (estimate->most.state > 0)
+      text += fmt::format(", and {} of fixed-size states",
+                          range_text(estimate->least.state, estimate->most.state));
     return text;
   }
   // some profiles keep windows in room of their own, which is padded
@@ -53,6 +65,14 @@ std::string windows_text(const forward::ForwardModel& model) {
   if (!growth || growth == model.cache_bytes_per_token) return "";
   return fmt::format(" until windows{} are full, then {}", window > 0 ? " of " + format_grouped(window) : "",
                      format_grouped(*growth));
+}
+
+// Why the ends of an estimate differ, and what it takes for granted.
+std::string reasons_text(const forward::ForwardModel& model) {
+  std::string text;
+  if (model.cache_estimate)
+    for (const std::string& reason : model.cache_estimate->reasons) text += fmt::format("    {}\n", reason);
+  return text;
 }
 
 // Lists names: "height, width and 3 more".
@@ -84,10 +104,10 @@ std::string estimates_text(const load::RequestPass& pass) {
                         format_bytes(*pass.activation_bound()));
   if (pass.model().cache_bytes_per_token.value_or(0) > 0)
     text += fmt::format(
-        "  cache {} afterwards, estimated from the usual keys of config.json: {} bytes per token of each "
-        "sequence{}\n",
-        format_bytes(pass.estimated_cache()), format_grouped(*pass.model().cache_bytes_per_token),
-        windows_text(pass.model()));
+        "  cache {} afterwards, estimated from the settings: {} bytes per token of each sequence{}\n",
+        range_text(pass.least_cache(), pass.estimated_cache()),
+        format_grouped(*pass.model().cache_bytes_per_token), windows_text(pass.model()));
+  text += reasons_text(pass.model());
   return text + fmt::format("  {}\n", pass.model().remark);
 }
 
@@ -153,7 +173,11 @@ Json forward_json(const load::RequestPass& pass) {
   json["seq"] = pass.sequence();
   json["past"] = pass.past();
   if (!pass.figures()) {
-    if (pass.model().cache_bytes_per_token) json["kv_bytes"] = pass.estimated_cache();
+    if (const auto& estimate = pass.model().cache_estimate) {
+      json["kv_bytes"] = pass.estimated_cache();
+      json["kv_bytes_least"] = pass.least_cache();
+      json["kv_notes"] = json_texts(estimate->reasons);
+    }
     if (pass.activation_bound()) json["activation_lower_bound"] = *pass.activation_bound();
     return json;
   }
@@ -185,11 +209,11 @@ std::string forward_text(const load::RequestPass& pass) {
   std::string text;
   if (pass.figures()) text += figures_text(pass);
   if (pass.model().cache_bytes_per_token.value_or(0) > 0)
-    text += fmt::format("{}: {} bytes per token of each sequence{}{}\n", pass.figures() ? "  cache" : "Cache",
-                        format_grouped(*pass.model().cache_bytes_per_token), windows_text(pass.model()),
-                        pass.model().source == forward::ForwardSource::estimate
-                            ? " (estimated from the usual keys of config.json)"
-                            : "");
+    text += fmt::format(
+        "{}: {} bytes per token of each sequence{}{}\n", pass.figures() ? "  cache" : "Cache",
+        format_grouped(*pass.model().cache_bytes_per_token), windows_text(pass.model()),
+        pass.model().source == forward::ForwardSource::estimate ? " (estimated from the settings)" : "");
+  text += reasons_text(pass.model());
   for (const std::string& note : pass.notes()) text += fmt::format("  note: {}\n", note);
   if (!pass.model().remark.empty()) text += fmt::format("Forward pass: {}\n", pass.model().remark);
   return text;

@@ -104,7 +104,7 @@ bool forward_absent(const Document& document, const Ui& ui) {
     known = capitalized(known);
   }
   if (model.cache_bytes_per_token)
-    known += fmt::format(" From the usual keys of its configuration: about {} bytes of cache per token.",
+    known += fmt::format(" From its settings: about {} bytes of cache per token.",
                          format_grouped(*model.cache_bytes_per_token));
   empty_state(ui, "The operators of this model are unknown", known);
   return true;

@@ -2,9 +2,11 @@
 #include "core/forward/family/model_config.h"
 
 #include "core/assets/asset_file.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -16,7 +18,8 @@ namespace loadline::forward {
 
 struct ModelConfig::Json {
   nlohmann::json root;
-  bool nested = false;  // keys are looked up in text_config first
+  const nlohmann::json* part = nullptr;  // of the root: where keys are looked up; null: the root
+  bool decoder = false;                  // the part is no model of its own
 
   const nlohmann::json* find(std::string_view key) const;
   const nlohmann::json* find_rope(std::string_view key) const;
@@ -27,7 +30,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kRootPrefix = "root.", kRopePrefix = "rope.";
-constexpr const char* kText = "text_config";
 constexpr std::size_t kMostClasses = 100;  // real models have one
 
 // A limit on nesting keeps the recursion of the parser and of the value short.
@@ -41,7 +43,10 @@ json parse(std::string_view text, const std::string& path) {
     return true;
   };
   try {
-    return json::parse(text, bounded);
+    json read = json::parse(text, bounded, false);
+    if (!read.is_discarded()) return read;
+    depth = 0;
+    return json::parse(strict_json(text), bounded);
   } catch (const json::exception&) {
     throw Error(ErrorCode::malformed, {.file = path}, assets::json_fault(text));
   }
@@ -75,6 +80,12 @@ const json* find_in(const json& in, std::string_view path) {
   while (!path.empty()) {
     const std::string_view key = path.substr(0, path.find('.'));
     path.remove_prefix(std::min(key.size() + 1, path.size()));
+    if (at->is_array()) {  // "blocks.3.heads"
+      const auto i = text_as<std::size_t>(key);
+      if (!i || *i >= at->size()) return nullptr;
+      at = &(*at)[*i];
+      continue;
+    }
     if (!at->is_object()) return nullptr;
     const auto found = at->find(std::string(key));
     if (found == at->end()) return nullptr;
@@ -83,11 +94,38 @@ const json* find_in(const json& in, std::string_view path) {
   return at;
 }
 
+constexpr std::string_view kTie = "tie_word_embeddings";
+
+const json* held(const json* found) { return found != nullptr && !found->is_null() ? found : nullptr; }
+
 std::string shown(const json& value) {
   constexpr std::size_t kMost = 60;
   if (value.is_array() && value.size() > 8) return fmt::format("a list of {}", value.size());
   if (value.is_object()) return fmt::format("an object of {}", value.size());
   return safe_display(value.dump(-1, ' ', false, json::error_handler_t::replace), kMost);
+}
+
+// The settings of a language model where those of several parts lie side by side.
+const json* part_of(const json& root, std::initializer_list<std::string_view> names) {
+  if (held(find_in(root, "hidden_size")) != nullptr) return nullptr;
+  for (const std::string_view name : names)
+    if (const json* const found = find_in(root, name); found != nullptr && found->is_object()) return found;
+  return nullptr;
+}
+
+// Settings at the top that hold for a part too. Any other describes the whole or another part: a "head_dim"
+// at the top is none of the language model's.
+bool is_of_all_parts(std::string_view key) {
+  constexpr std::array<std::string_view, 9> kKeys = {"architectures",
+                                                     "model_type",
+                                                     "dtype",
+                                                     "torch_dtype",
+                                                     "id2label",
+                                                     "num_labels",
+                                                     kTie,
+                                                     "projection_dim",
+                                                     "loadline_stored_buffers"};
+  return std::ranges::find(kKeys, key) != kKeys.end() || key.substr(0, key.find('.')).ends_with("_config");
 }
 
 }  // namespace
@@ -97,15 +135,19 @@ const json* ModelConfig::Json::find(std::string_view key) const {
   if (key.starts_with(kRopePrefix)) return find_rope(key.substr(kRopePrefix.size()));
   const bool whole = key.starts_with(kRootPrefix);
   if (whole) key.remove_prefix(kRootPrefix.size());
-  if (nested && !whole)
-    if (const json* const found = find_in(root[kText], key); found && !found->is_null()) return found;
-  const json* const found = find_in(root, key);
-  return found == nullptr && nested && !whole ? find_in(root[kText], key) : found;
+  if (whole || part == nullptr) return find_in(root, key);
+  // whether weights are tied is said at the top for all parts
+  const bool top_first = key == kTie || (decoder && key == "model_type");
+  const json* const top = top_first || is_of_all_parts(key) ? find_in(root, key) : nullptr;
+  const json* const inner = find_in(*part, key);
+  const json* const first = top_first ? top : inner;
+  const json* const second = top_first ? inner : top;
+  if (held(first) != nullptr) return first;
+  return second != nullptr ? second : first;
 }
 
 // As PretrainedConfig.standardize_rope_params() of transformers 5 takes them.
 const json* ModelConfig::Json::find_rope(std::string_view key) const {
-  const auto held = [](const json* found) { return found != nullptr && !found->is_null() ? found : nullptr; };
   constexpr std::string_view kBeside[] = {"original_max_position_embeddings", "partial_rotary_factor",
                                           "rope_theta"};
   const bool beside = std::ranges::find(kBeside, key) != std::end(kBeside);
@@ -129,9 +171,12 @@ ModelConfig::ModelConfig(std::string_view text, const std::string& path) : path_
   const json* const classes = find_in(parsed->root, "architectures");
   if (classes != nullptr && !classes->is_null() && !classes->is_array())
     throw fail("'architectures' is {}: a list of class names expected", datum(*classes).shown());
-  const json* const width = find_in(parsed->root, "hidden_size");
-  const json* const text_part = find_in(parsed->root, kText);
-  parsed->nested = (width == nullptr || width->is_null()) && text_part != nullptr && text_part->is_object();
+  parsed->part = part_of(parsed->root, {"text_config", "language_config", "llm_config", "lm_config",
+                                        "thinker_config.text_config"});
+  if (parsed->part == nullptr) {
+    parsed->part = part_of(parsed->root, {"decoder", "generator"});
+    parsed->decoder = parsed->part != nullptr;
+  }
   json_ = std::move(parsed);
 }
 
@@ -151,24 +196,26 @@ bool ModelConfig::given(std::string_view key) const { return json_->find(key) !=
 std::vector<Setting> ModelConfig::settings() const {
   constexpr std::size_t kMostSettings = 10'000, kMostFields = 500;
   std::vector<Setting> all;
+  const auto add = [&](const json& value, const std::string& path, bool top) {
+    const json* const plain = json_->find(path);  // another one of this name may go first
+    if (plain == &value)
+      all.push_back({path, shown(value)});
+    else if (top && (plain == nullptr || *plain != value))
+      all.push_back({std::string(kRootPrefix) + path, shown(value)});
+  };
   const std::function<void(const json&, const std::string&, bool)> walk =
-      [&](const json& in, const std::string& prefix, bool hidden) {
+      [&](const json& in, const std::string& prefix, bool top) {
         for (const auto& [key, value] : in.items()) {
-          const std::string path = prefix + key;
-          if (hidden && path == kText) continue;
+          if (top && &value == json_->part) continue;
           if (all.size() == kMostSettings) return;
-          if (value.is_object() && value.size() <= kMostFields) {
-            walk(value, path + ".", hidden);
-          } else if (!value.is_null()) {
-            const json* const inner = hidden ? find_in(json_->root[kText], path) : nullptr;
-            const bool shadowed = inner != nullptr && !inner->is_null();
-            if (shadowed && *inner == value) continue;
-            all.push_back({(shadowed ? std::string(kRootPrefix) : "") + path, shown(value)});
-          }
+          if (value.is_object() && value.size() <= kMostFields)
+            walk(value, prefix + key + ".", top);
+          else if (!value.is_null())
+            add(value, prefix + key, top);
         }
       };
-  if (json_->nested) walk(json_->root[kText], "", false);
-  walk(json_->root, "", json_->nested);
+  if (json_->part != nullptr) walk(*json_->part, "", false);
+  walk(json_->root, "", true);
   if (all.size() == kMostSettings) all.push_back({"...", fmt::format("behind {} others", kMostSettings)});
   return all;
 }
@@ -186,6 +233,18 @@ std::vector<std::string> ModelConfig::architectures() const {
   if (found != nullptr && found->is_array())
     for (const json& name : *found)
       if (name.is_string() && names.size() < kMostClasses) names.push_back(name.get<std::string>());
+  return names;
+}
+
+std::vector<std::string> ModelConfig::other_parts() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : json_->root.items()) {
+    const bool sized = std::ranges::any_of(
+        std::array{"model_type", "hidden_size", "num_hidden_layers", "depth", "embed_dim", "width"},
+        [&value = value](const char* key) { return value.is_object() && value.contains(key); });
+    if (sized && name.ends_with("_config") && &value != json_->part && names.size() < kMostClasses)
+      names.push_back(name);
+  }
   return names;
 }
 

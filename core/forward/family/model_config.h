@@ -17,11 +17,12 @@ struct Setting {
   std::string shown;  // shortened
 };
 
-// Keys are dotted paths: "rope_scaling.factor". A multimodal model keeps the settings of its text part in
-// text_config: keys are looked up there first, unless the top level has a hidden_size. "root.KEY" always
-// reads the top level. "rope.KEY" reads the rotary embedding's settings wherever they are, as transformers
-// does: in rope_scaling, else in rope_parameters, and some beside them. A number such as 2.0 is a whole
-// number.
+// Keys are dotted paths: "rope_scaling.factor", "blocks.3.heads". A multimodal model keeps the settings of
+// its language model in text_config or the like: keys are looked up there, unless the top level has a
+// hidden_size. Of the top level only what holds for all parts is read too, such as dtype; tie_word_embeddings
+// is read there first. "root.KEY" always reads the top level. "rope.KEY" reads the rotary embedding's
+// settings wherever they are, as transformers does: in rope_scaling, else in rope_parameters, and some beside
+// them. A number such as 2.0 is a whole number. NaN and Infinity are read as Python does.
 class ModelConfig {
  public:
   // Throws Error{malformed} naming `path` for anything but a JSON object of bounded depth, and if
@@ -42,6 +43,9 @@ class ModelConfig {
   // "model_type", and the class names under "architectures".
   std::string model_type() const { return text("model_type", ""); }
   std::vector<std::string> architectures() const;
+
+  // Objects at the top that describe parts beside the one whose keys are looked up: "vision_config".
+  std::vector<std::string> other_parts() const;
 
   const std::string& path() const { return path_; }
   Error fail(std::string_view detail, ErrorCode code = ErrorCode::malformed) const {

@@ -30,7 +30,7 @@ void estimate(ForwardModel& model, const graph::MetaGraph& graph, const ModelCon
   model.cache_estimate = estimated_cache(config, profile.cache);
   model.activation_bound_per_token = activation_bound_per_token(graph, config);
   if (!model.cache_estimate) return;
-  model.cache_bytes_per_token = model.cache_estimate->per_token + model.cache_estimate->windowed_per_token;
+  model.cache_bytes_per_token = model.cache_estimate->most.each();
   model.source = ForwardSource::estimate;
 }
 

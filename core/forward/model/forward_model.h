@@ -22,23 +22,36 @@ struct Profile;     // pass/profile.h
 
 // --- Estimates of a forward pass without an architecture, from config.json and the shapes of the weights.
 
-// What a sequence leaves in the cache, by the usual keys of a configuration.
-struct CacheEstimate {
-  std::uint64_t per_token = 0;           // bytes that each token adds
-  std::uint64_t windowed_per_token = 0;  // further bytes, until a window is full
-  std::uint64_t window = 0;              // tokens that a window holds
-  std::uint64_t state = 0;               // bytes of recurrent states, which do not grow
+// Layers that are alike in how they keep what a sequence leaves behind.
+struct CachePart {
+  std::uint64_t bytes = 0;   // of an entry, in all of these layers
+  std::uint64_t tokens = 1;  // that share an entry; the last ones, too few for one, have none
+  std::uint64_t window = 0;  // tokens that are kept; 0: all
+  bool operator==(const CachePart&) const = default;
+};
+
+struct CacheGrowth {
+  std::vector<CachePart> parts = {};  // sorted by window, then by tokens
+  std::uint64_t state = 0;            // bytes of states, which do not grow
 
   // Bytes after so many tokens of one sequence; nothing beyond 64 bits.
   std::optional<std::uint64_t> bytes(std::uint64_t tokens) const;
-
-  bool operator==(const CacheEstimate&) const = default;
+  // Bytes that one more token adds, on average, if windows of up to `full` tokens are full.
+  std::uint64_t each(std::uint64_t full = 0) const;
+  bool operator==(const CacheGrowth&) const = default;
 };
 
-// Keys and values in the usual layout of decoders, of elements of `element`, else of the model's own type.
-// Layers may differ: lists of head counts (0: no attention), `layer_types`, `full_attention_interval`,
-// `num_kv_shared_layers`, and windows where the keys tell which layers have them. An estimate: families have
-// rules of their own. Nothing if the usual keys are missing.
+// What a sequence leaves in the cache. Where the settings do not tell, the two differ.
+struct CacheEstimate {
+  CacheGrowth least = {};
+  CacheGrowth most = {};
+  std::vector<std::string> reasons = {};  // why they differ, and what is taken for granted
+};
+
+// By the settings of each layer: keys and values of its own heads, latent vectors, windows, entries for
+// several tokens, states of linear attention, Mamba and convolutions, layers without any. Of elements of
+// `element`, else of the model's own type. For a config.json, and for that of a GGUF file's keys. Nothing if
+// the settings say too little.
 std::optional<CacheEstimate> estimated_cache(const ModelConfig& config,
                                              std::optional<graph::DType> element = {});
 
@@ -72,7 +85,7 @@ struct ForwardModel {
   std::optional<graph::ForwardGraph> graph = {};
   std::vector<OpRange> lives = {};  // lifetimes of the graph's values
   // Cache bytes that one more token of one sequence adds while no window is full: exact for an architecture;
-  // for an estimate, from the usual keys.
+  // for an estimate, the most, from the settings.
   std::optional<std::uint64_t> cache_bytes_per_token = {};
   std::optional<CacheEstimate> cache_estimate = {};  // if the source is an estimate
   // Without a graph: a lower bound of the activation bytes that one more new token adds.

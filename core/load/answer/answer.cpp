@@ -184,7 +184,7 @@ class PassBytes {
     const auto [known, fresh] = known_.try_emplace(tokens, UINT64_MAX);
     if (!fresh) return known->second;
     if (!pass_.model().graph) {
-      const auto each = pass_.model().cache_estimate->bytes(tokens);
+      const auto each = pass_.model().cache_estimate->most.bytes(tokens);
       return known->second = each ? checked_mul(*each, pass_.batch()).value_or(UINT64_MAX) : UINT64_MAX;
     }
     const std::uint64_t last = std::min(tokens, micro_batch_.value_or(tokens));

@@ -83,8 +83,16 @@ void RequestPass::choose_sizes(const LoadRequest& request) {
 }
 
 std::uint64_t RequestPass::estimated_cache() const {
+  return model_.cache_estimate ? cache_of(model_.cache_estimate->most) : 0;
+}
+
+std::uint64_t RequestPass::least_cache() const {
+  return model_.cache_estimate ? cache_of(model_.cache_estimate->least) : 0;
+}
+
+std::uint64_t RequestPass::cache_of(const forward::CacheGrowth& growth) const {
   const auto tokens = checked_add(sequence_, past_);
-  const auto each = tokens && model_.cache_estimate ? model_.cache_estimate->bytes(*tokens) : std::nullopt;
+  const auto each = tokens ? growth.bytes(*tokens) : std::nullopt;
   const auto bytes = each ? checked_mul(*each, batch_) : std::nullopt;
   if (!bytes) throw Error(ErrorCode::limit, "the cache of this pass exceeds 64 bits");
   return *bytes;

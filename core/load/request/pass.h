@@ -53,12 +53,14 @@ class RequestPass {
   const std::vector<std::string>& unset_sizes() const { return unset_; }
   // Number of values that pass() leaves out because their size is unknown.
   std::size_t unknown_values() const { return figures_ ? figures_->peak.unknown : 0; }
-  // The size of the key-value cache after the pass, from the configuration, if the operators are unknown.
-  // Throws Error{limit}.
+  // The size of the cache after the pass, from the settings, if the operators are unknown: at most and at
+  // least. Throws Error{limit}.
   std::uint64_t estimated_cache() const;
+  std::uint64_t least_cache() const;
 
  private:
   void choose_sizes(const LoadRequest& request);
+  std::uint64_t cache_of(const forward::CacheGrowth& growth) const;
 
   std::shared_ptr<const forward::ForwardAssets> assets_;  // model_ refers to it
   forward::ForwardModel model_;

@@ -1,0 +1,94 @@
+"""Caches of families that Loadline does not describe: its estimate beside what the caches of transformers hold, of
+small models in bfloat16 on torch's meta device."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+from common import loadline
+import torch
+from safetensors.torch import save_file
+
+try:
+    import transformers
+except ImportError:
+    transformers = None
+
+SMALL = dict(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=8, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=4096)
+DELTA = dict(head_dim=32, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16)
+EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=48, shared_expert_intermediate_size=48)
+LATENT = dict(num_key_value_heads=4, kv_lora_rank=32, q_lora_rank=24, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12,
+              n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=48)
+MAMBA = dict(mamba_n_heads=8, mamba_d_head=16, mamba_d_state=8, mamba_n_groups=1)
+GEMMA = dict(num_hidden_layers=12, head_dim=16, sliding_window=128, hidden_size_per_layer_input=16,
+             vocab_size_per_layer_input=320)
+
+# model type: settings
+CASES = {
+    "qwen3_5_text": DELTA, "qwen3_next": dict(DELTA, **EXPERTS), "qwen3_5_moe_text": dict(DELTA, **EXPERTS),
+    "gemma4_text": dict(GEMMA, global_head_dim=32), "afmoe": dict(head_dim=16, sliding_window=128),
+    "lfm2": dict(layer_types=["conv", "conv", "full_attention", "conv"] * 2, conv_L_cache=3, block_auto_adjust_ff_dim=False),
+    "jamba": dict(attn_layer_period=4, attn_layer_offset=1, num_experts=2, mamba_d_state=8, mamba_dt_rank=4, use_mamba_kernels=False),
+    "falcon_h1": dict(head_dim=16, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_d_state=8, mamba_n_groups=1),
+    "granitemoehybrid": dict(MAMBA, layer_types=["mamba", "mamba", "attention", "mamba"] * 2, num_local_experts=2,
+                             num_experts_per_tok=1, shared_intermediate_size=48),
+    "bamba": dict(MAMBA, attn_layer_indices=[2, 6]), "glm4_moe_lite": LATENT, "cohere2": dict(sliding_window=128),
+    "minimax": dict(head_dim=16, num_local_experts=2, num_experts_per_tok=1), "olmo3": dict(sliding_window=128),
+    "deepseek_v4": dict(head_dim=32), "phimoe": dict(sliding_window=128), "stablelm": {}, "cohere": {}, "starcoder2": {},
+    "gpt_bigcode": dict(n_embd=64, n_layer=4, n_head=4, n_positions=4096),
+}
+TOKENS = (128, 1100)
+
+
+def held(value, seen):
+    """Bytes of all tensors in a cache, but for the window's width that a layer keeps as one."""
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    if isinstance(value, torch.Tensor):
+        return value.numel() * value.element_size() if value.dim() else 0
+    if isinstance(value, dict):
+        return sum(held(one, seen) for one in value.values())
+    if isinstance(value, (list, tuple)):
+        return sum(held(one, seen) for one in value)
+    own = type(value).__module__.startswith("transformers")
+    return sum(held(one, seen) for name, one in vars(value).items() if name != "config") if own else 0
+
+
+@unittest.skipIf(transformers is None, "transformers is not installed")
+class CacheEstimates(unittest.TestCase):
+    def test_estimates(self):
+        print(f"transformers {transformers.__version__}")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        judged = 0
+        for kind, more in CASES.items():
+            try:
+                config = transformers.AutoConfig.for_model(kind, **dict(SMALL, **more))
+                with torch.device("meta"):
+                    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+            except (ValueError, KeyError, TypeError) as error:
+                print(f"  {kind}: not in this version: {str(error)[:80]}")
+                continue
+            path = pathlib.Path(folder.name) / kind
+            model.config.architectures = [type(model).__name__]
+            model.config.save_pretrained(path)
+            save_file({"model.x.weight": torch.zeros(8, 8, dtype=torch.bfloat16)}, path / "model.safetensors")
+            for tokens in TOKENS:
+                with self.subTest(kind=kind, tokens=tokens), torch.no_grad():
+                    out = model(input_ids=torch.zeros((1, tokens), dtype=torch.long, device="meta"), use_cache=True)
+                    right = held(out.past_key_values, set())
+                    told = json.loads(loadline("plan", path, "--method", "staged_ring", "--seq", 1, "--past", tokens - 1,
+                                               "--cache-dtype", "bf16", "--json"))["forward"]
+                    least, most = told["kv_bytes_least"], told["kv_bytes"]
+                    print(f"  {kind} {tokens}: {least:,} to {most:,}, transformers {right:,} {told['kv_notes']}")
+                    self.assertEqual(told["source"], "estimate")
+                    self.assertGreater(right, 0)
+                    self.assertLessEqual(least, right * 1.01)
+                    self.assertGreaterEqual(most, right * 0.99)
+                    if not told["kv_notes"]:
+                        self.assertLessEqual(most, right * 1.01)
+            judged += 1
+        self.assertGreaterEqual(judged, 12)
