@@ -183,13 +183,14 @@ std::string types_text(const graph::MetaGraph& graph) {
 
 std::string contents_html(const ModelPage& page) {
   const graph::MetaGraph& graph = page.graph;
-  OptionList facts = {{"Format", graph.format},
-                      {"Weights", fmt::format("{} ({})", format_bytes(graph::storage_bytes(graph)),
-                                              counted(graph::storage_bytes(graph), "byte"))},
-                      {"Parameters", format_grouped(page.claims.parameters)},
-                      {"Tensors", format_grouped(graph.tensors.size())},
-                      {"Types", types_text(graph)},
-                      {"Files", format_grouped(graph.files.size())}};
+  OptionList facts = {
+      {"Format", graph.format},
+      {"Weights", fmt::format("{} ({})", format_bytes(graph::storage_bytes(graph)),
+                              counted(graph::storage_bytes(graph), "byte"))},
+      {"Parameters", format_grouped(page.claims.parameters) + forward::without_text(page.claims)},
+      {"Tensors", format_grouped(graph.tensors.size())},
+      {"Types", types_text(graph)},
+      {"Files", format_grouped(graph.files.size())}};
   if (!page.claims.family.empty()) facts.push_back({"Family", page.claims.family});
   std::string html = "<h2>Contents</h2>\n" + list_html(facts) + treemap_legend(graph) + treemap_svg(graph);
   std::vector<std::uint32_t> order(graph.tensors.size());

@@ -378,6 +378,49 @@ TEST(Bind, ListsOfAConfigurationAreBounded) {
             "limit config.json 'hidden_size' 100002 100000");
 }
 
+// transformers 5.23 counts these parameters.
+TEST(Heads, FollowTheClass) {
+  const auto count = [](std::string_view preset, std::string_view name, std::string_view more = "{}") {
+    auto config = nlohmann::json::parse(forward::find_preset(preset)->config_json);
+    config["architectures"] = {name};
+    config.update(nlohmann::json::parse(more));
+    const auto assets = forward::built_in_assets();
+    const graph::MetaGraph graph = forward::config_graph(config.dump(), "config.json", *assets);
+    return forward::model_claims(graph, *assets);
+  };
+  const auto heads = [&](std::string_view preset, std::string_view base, std::string_view name) {
+    return static_cast<std::int64_t>(count(preset, name).parameters) -
+           static_cast<std::int64_t>(count(preset, base).parameters);
+  };
+  EXPECT_EQ(heads("llama-3-8b", "LlamaModel", "LlamaForCausalLM"), 128'256 * 4096);
+  EXPECT_EQ(heads("llama-3-8b", "LlamaModel", "LlamaForSequenceClassification"), 2 * 4096);
+  EXPECT_EQ(heads("llama-3-8b", "LlamaModel", "LlamaForTokenClassification"), 2 * 4096 + 2);
+  EXPECT_EQ(heads("llama-3-8b", "LlamaModel", "LlamaForQuestionAnswering"), 2 * 4096 + 2);
+  EXPECT_EQ(heads("gpt2", "GPT2Model", "GPT2ForTokenClassification"), 2 * 768 + 2);
+  EXPECT_EQ(heads("mixtral-8x7b", "MixtralModel", "MixtralForCausalLM"), 32'000 * 4096);
+  EXPECT_EQ(count("bert-base-uncased", "BertLMHeadModel").parameters, 109'514'298u);
+  EXPECT_EQ(count("bert-base-uncased", "BertForMultipleChoice").parameters, 109'482'240u + 769);
+  EXPECT_EQ(count("clip-vit-base-patch32", "CLIPForImageClassification").parameters, 87'457'538u);
+  EXPECT_EQ(count("siglip-base", "SiglipForImageClassification").parameters, 92'885'762u);
+  // a class that the family does not have is not counted in silence
+  EXPECT_EQ(count("llama-3-8b", "LlamaForCausalLM").without, Names());
+  EXPECT_EQ(count("llama-3-8b", "NewForCausalLM").without, Names{"what is special to NewForCausalLM"});
+  EXPECT_EQ(count("llama-3-8b", "NewForCausalLM", R"({"audio_config":{"depth":2}})").without,
+            Names{"audio_config"});
+}
+
+TEST(ConfigGraph, AnyQuantizationOpens) {
+  std::string json(forward::find_preset("demo")->config_json);
+  json.insert(json.find('{') + 1, R"("quantization_config":{"quant_method":"new","bits":3},)");
+  const graph::MetaGraph graph = forward::config_graph(json, "config.json");
+  const graph::MetaGraph plain =
+      forward::config_graph(forward::find_preset("demo")->config_json, "config.json");
+  EXPECT_EQ(graph::parameter_count(graph), graph::parameter_count(plain));
+  ASSERT_EQ(graph.notes.size(), 1u);
+  EXPECT_EQ(graph.notes[0].severity, graph::Severity::warning);
+  EXPECT_NE(graph.notes[0].text.find("(new) is not understood"), std::string::npos) << graph.notes[0].text;
+}
+
 TEST(Bind, ModulesThatStayAsTheyAreAreFoundByTheEndOfTheirNames) {
   const forward::Architecture architecture = tiny();
   const forward::BoundModel model = forward::bind_architecture(

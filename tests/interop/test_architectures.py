@@ -127,6 +127,26 @@ CASES = [
     ("SiglipModel", "SiglipConfig", dict(text_config=TEXT, vision_config=TOWER)),
     ("SiglipTextModel", "SiglipTextConfig", TEXT),
     ("SiglipVisionModel", "SiglipVisionConfig", dict(TOWER, vision_use_head=False)),
+    ("CLIPForImageClassification", "CLIPConfig", dict(text_config=TEXT, vision_config=TOWER, num_labels=7)),
+    ("SiglipForImageClassification", "SiglipConfig", dict(text_config=TEXT, vision_config=TOWER)),
+    ("BertLMHeadModel", "BertConfig", ENCODER),
+    ("BertForMultipleChoice", "BertConfig", ENCODER),
+    ("RobertaForCausalLM", "RobertaConfig", ENCODER),
+    ("Qwen3ForSequenceClassification", "Qwen3Config", dict(DECODER, head_dim=24, num_labels=1)),
+    ("MistralForQuestionAnswering", "MistralConfig", DECODER),
+    ("DeepseekV3ForSequenceClassification", "DeepseekV3Config", dict(LATENT, num_nextn_predict_layers=0)),
+    ("MixtralForTokenClassification", "MixtralConfig", dict(DECODER, num_local_experts=5)),
+    ("GptOssForSequenceClassification", "GptOssConfig", dict(DECODER, num_local_experts=5, head_dim=24)),
+    ("Phi3ForTokenClassification", "Phi3Config", dict(DECODER, pad_token_id=0)),
+    ("PhiForSequenceClassification", "PhiConfig", DECODER),
+    ("Olmo2ForSequenceClassification", "Olmo2Config", DECODER),
+    ("GPT2ForSequenceClassification", "GPT2Config", dict(GPT2, num_labels=4)),
+    ("GPT2ForTokenClassification", "GPT2Config", GPT2),
+    ("GPTNeoXForTokenClassification", "GPTNeoXConfig", ENCODER),
+    ("BloomForTokenClassification", "BloomConfig", dict(vocab_size=100, hidden_size=64, n_layer=2, n_head=4)),
+    ("FalconForQuestionAnswering", "FalconConfig", FALCON),
+    ("OPTForSequenceClassification", "OPTConfig", OPT),
+    ("OPTForQuestionAnswering", "OPTConfig", OPT),
     ("MambaForCausalLM", "MambaConfig", dict(vocab_size=100, hidden_size=64, num_hidden_layers=2)),
     ("MambaForCausalLM", "MambaConfig", dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, use_bias=True, expand=3)),
     ("Mamba2ForCausalLM", "Mamba2Config",
@@ -226,7 +246,8 @@ DRIFTS = [
 ]
 
 # where transformers saves other prefixes than the published checkpoints have, which the assets name
-PREFIXES = {"GPT2LMHeadModel": ("transformer.", ""), "CLIPTextModel": ("", "text_model."), "CLIPVisionModel": ("", "vision_model."),
+PREFIXES = {"GPT2LMHeadModel": ("transformer.", ""), "GPT2ForSequenceClassification": ("transformer.", ""),
+            "GPT2ForTokenClassification": ("transformer.", ""), "CLIPTextModel": ("", "text_model."), "CLIPVisionModel": ("", "vision_model."),
             "SiglipTextModel": ("", "text_model."), "SiglipVisionModel": ("", "vision_model.")}
 # parts that the assets leave to "ignore"
 NOT_DESCRIBED = {"Gemma3ForConditionalGeneration": ("vision_tower.", "multi_modal_projector."),

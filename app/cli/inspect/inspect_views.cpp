@@ -178,6 +178,7 @@ Json summary_json(const OpenedModel& opened) {
   }
   json["tensor_count"] = graph.tensors.size();
   json["parameter_count"] = opened.claims.parameters;
+  json["parameters_without"] = json_texts(opened.claims.without);
   json["stored_elements"] = stored_elements(graph);
   json["tensor_bytes"] = graph::storage_bytes(graph);
   json["file_bytes"] = graph::file_bytes(graph);
@@ -249,7 +250,8 @@ void print_summary(const OpenedModel& opened) {
   else if (!family.empty() || !type.empty())
     line("family", family.empty() ? type : family);
   const std::uint64_t parameters = opened.claims.parameters;
-  line("parameters", fmt::format("{} ({})", format_count(parameters), format_grouped(parameters)));
+  line("parameters", fmt::format("{} ({}){}", format_count(parameters), format_grouped(parameters),
+                                 forward::without_text(opened.claims)));
   line("tensors", format_grouped(graph.tensors.size()));
   line("weights", fmt::format("{} ({} bytes)", format_bytes(graph::storage_bytes(graph)),
                               format_grouped(graph::storage_bytes(graph))));

@@ -47,8 +47,8 @@ Fact size_fact(const Model& model, std::uint64_t bytes) {
       fmt::format("{} ({})", format_bytes(bytes), percent_text(share_of(bytes, model.weight_bytes))));
 }
 
-Fact parameters_fact(std::uint64_t count) {
-  return {"parameters", "Parameters", count, {format_count(count)}, format_grouped(count)};
+Fact parameters_fact(std::uint64_t count, const std::string& remark = "") {
+  return {"parameters", "Parameters", count, {format_count(count) + remark}, format_grouped(count)};
 }
 
 std::string life_text(const load::Projection& projection, const plan::Lifetime& life) {
@@ -70,7 +70,7 @@ class FactsOf {
     SelectionFacts of{.kind = "Model", .title = model_.name};
     of.facts = {only_copied("model", copied_name(model_.name)),
                 bytes_fact("Weights", model_.weight_bytes, format_bytes(model_.weight_bytes)),
-                parameters_fact(document_.parameters()),
+                parameters_fact(document_.parameters(), document_.uncounted()),
                 count_fact("tensors", "Tensors", model_.graph->tensors.size()),
                 text_fact("types", "Types", types),
                 {"files",

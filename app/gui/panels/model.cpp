@@ -27,7 +27,8 @@ void draw_figures(const Document& document, const Ui& ui) {
   };
   const std::array<Figure, 4> figures = {{
       {"Weights", format_bytes(model.weight_bytes), format_grouped(model.weight_bytes) + " bytes"},
-      {"Parameters", format_count(document.parameters()), format_grouped(document.parameters())},
+      {"Parameters", format_count(document.parameters()),
+       format_grouped(document.parameters()) + document.uncounted()},
       {"Tensors", format_grouped(model.graph->tensors.size()),
        model.ties.empty() ? counted(model.graph->storages.size(), "storage")
                           : counted(model.ties.size(), "tied group")},

@@ -38,7 +38,8 @@ Document::Document(Services& services, ModelPtr shown, Kept kept)
     if (const auto tensor = find_tensor(*model, kept.tensor)) select(*tensor);
     counted_.ask(services.jobs, "Counting parameters",
                  [graph = model->graph, assets = services.assets](Progress&) {
-                   return forward::model_claims(*graph, *assets).parameters;
+                   const forward::ModelClaims claims = forward::model_claims(*graph, *assets);
+                   return std::pair(claims.parameters, without_text(claims));
                  });
   }
   load.begin();

@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace loadline::gui {
 
@@ -61,8 +62,10 @@ class Document {
   // Counted by the model's architecture, if it is known, else every element; the latter until the count is
   // done.
   std::uint64_t parameters() const {
-    return counted_.value() ? *counted_.value() : model ? model->tree.root().parameters : 0;
+    return counted_.value() ? counted_.value()->first : model ? model->tree.root().parameters : 0;
   }
+  // ", without vision_config": what that count leaves out, since nothing describes it.
+  std::string uncounted() const { return counted_.value() ? counted_.value()->second : ""; }
   bool compares(std::string_view method) const { return compared.empty() || compared.contains(method); }
 
   const std::uint64_t id;  // increases with every document: caches with another id are stale
@@ -91,7 +94,7 @@ class Document {
   void take_projection();
 
   graph::NodeId zoomed_ = graph::kRootNode;
-  Latest<std::uint64_t> counted_;  // parameters
+  Latest<std::pair<std::uint64_t, std::string>> counted_;  // parameters, and uncounted()
 };
 
 // The model's data that the arena can pack.

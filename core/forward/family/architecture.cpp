@@ -156,11 +156,16 @@ const Architecture* find_architecture(const ModelConfig& config, std::span<const
 }
 
 std::vector<std::string> left_out(const Architecture& architecture, const ModelConfig& config) {
-  std::vector<std::string> notes;
+  std::vector<std::string> parts;
   for (const std::string& key : architecture.leaves_out)
-    if (!config.get("root." + key).null())
-      notes.push_back(fmt::format("{} is not described: text model only", safe_display(key, 60)));
-  return notes;
+    if (!config.get("root." + key).null()) parts.push_back(key);
+  for (std::string& part : config.other_parts()) {
+    const bool read = std::ranges::any_of(architecture.let, [&](const auto& named) {
+      return named.second.text().find(part + '.') != std::string::npos;
+    });
+    if (!read && std::ranges::find(parts, part) == parts.end()) parts.push_back(std::move(part));
+  }
+  return parts;
 }
 
 }  // namespace loadline::forward

@@ -33,13 +33,15 @@ namespace loadline::forward {
 //    "layer": [...],                    any other list is a block that loops refer to by name (operators.h)
 //    "absent": ["have @rotary.inv_freq[D/2]!:F32"],   tensors that exist at run time only
 //    "extra": ["have @h.{i}.attn.bias[1,1,N,N]!:F32"],  buffers that some files store; not parameters
-//    "settings": {"moe_layer_freq": "(value ?? 1) == 1"},   when settings that no line reads change no size:
-//    globs, and expressions that also see the setting's `value` "leaves_out": ["vision_config"],   keys of
-//    config.json for parts of the model not described here "ignore": ["vision_tower.*"]}      globs of
-//    tensors in parts of the model not described here
+//    "settings": {"moe_layer_freq": "(value ?? 1) == 1"},   globs of settings that no line reads, and when
+//                                       they change no size: `value` is the setting's
+//    "leaves_out": ["vision_config"],   keys of config.json for parts of the model not described here
+//    "ignore": ["vision_tower.*"]}      globs of tensors in parts of the model not described here
 //
-// Attributes of operators also see B, S, P and T = S + P. has('h.{i}.x.weight') says whether a file holds
-// that tensor; it is null without a file.
+// Expressions also see `head`, what the class puts on top of the model: 'none' (LlamaModel), 'sequence',
+// 'tokens' and 'answers' (LlamaForSequenceClassification, TokenClassification, QuestionAnswering), 'choice',
+// 'image', else 'words'; and `labels`, the number of classes. Attributes of operators also see B, S, P and T
+// = S + P. has('h.{i}.x.weight') says whether a file holds that tensor; it is null without a file.
 
 struct InputSpec {
   std::string name = {};
@@ -79,8 +81,7 @@ std::span<const Architecture> built_in_architectures();
 // ForwardAssets::architecture tries a user's own architectures first.
 const Architecture* find_architecture(const ModelConfig& config, std::span<const Architecture> among);
 
-// A note for each part of a configuration that the asset leaves out: "vision_config is not described: text
-// model only".
+// The parts of a configuration that the asset does not describe: "vision_config".
 std::vector<std::string> left_out(const Architecture& architecture, const ModelConfig& config);
 
 // --- Applies an architecture to one model: the operators in order, each with the tensors that it uses.
@@ -130,6 +131,7 @@ struct BoundModel {
   std::vector<std::pair<std::string, assets::Datum>> constants = {};  // the names defined by "let"
   Claims claims = {};
   std::vector<Setting> unaccounted = {};  // that may change sizes, and that no line reads
+  std::string remark = {};                // without a file: why its sizes may be others
 };
 
 // With a graph, its tensors decide which optional tensors exist; without one (nullptr), the configuration

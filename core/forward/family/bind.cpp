@@ -32,6 +32,36 @@ struct Fp8 {
   std::uint64_t rows = 0, columns = 0;  // of a block that shares one scale
 };
 
+// What the class puts on top of the model. Others' classes that end in "Model" may have a head.
+std::string_view head_of(const assets::Datum& classes, const Architecture& architecture) {
+  struct Row {
+    std::string_view ending, head;
+  };
+  constexpr Row kHeads[] = {
+      {"ForSequenceClassification", "sequence"},
+      {"ForTokenClassification", "tokens"},
+      {"ForQuestionAnswering", "answers"},
+      {"ForMultipleChoice", "choice"},
+      {"ForImageClassification", "image"},
+      {"LMHeadModel", "words"},
+      {"Model", "none"},
+  };
+  const bool named = classes.list() != nullptr && !classes.list()->empty();
+  const std::string* const name = named ? classes.list()->front().text() : nullptr;
+  if (name == nullptr) return "words";
+  const auto found =
+      std::ranges::find_if(kHeads, [&](const Row& row) { return name->ends_with(row.ending); });
+  const bool own = std::ranges::find(architecture.classes, *name) != architecture.classes.end();
+  return found == std::end(kHeads) || (found->head == "none" && !own) ? "words" : found->head;
+}
+
+assets::Datum labels_of(const ModelConfig& config) {
+  const assets::Datum count = config.get("num_labels"), names = config.get("id2label");
+  if (count.number() != nullptr) return count;
+  const bool named = names.object() != nullptr && names.object()->fields > 0;
+  return assets::Datum(named ? names.object()->fields : std::int64_t{2});
+}
+
 class Binder {
  public:
   Binder(const Architecture& architecture, const ModelConfig& config, const graph::MetaGraph* graph,
@@ -41,7 +71,9 @@ class Binder {
       header_.emplace(*graph, NameVariants{architecture.prefixes, architecture.spellings});
     scope_.work = &work_;
     here_ = {std::make_shared<const std::string>(architecture.path), 1, 1};
-    for (const auto& [name, value] : flags) names_.emplace(name, value);
+    names_.emplace("head", assets::Datum(std::string(head_of(config.get("architectures"), architecture))));
+    names_.emplace("labels", labels_of(config));
+    for (const auto& [name, value] : flags) names_.insert_or_assign(name, value);
     scope_.name = [this](std::string_view name) { return name_value(name); };
     scope_.call = [this](std::string_view function, std::span<const assets::Datum> arguments) {
       return call(function, arguments);
@@ -125,10 +157,11 @@ class Binder {
   }
 
   // quantization_config's weight_block_size where quant_method is fp8, else nothing.
-  std::optional<Fp8> fp8_block() const {
+  std::optional<Fp8> fp8_block() {
     const ModelConfig& config = model_.config;
     if (header_ || config.get("quantization_config").null()) return std::nullopt;
-    const std::string method = config.text("quantization_config.quant_method", "");
+    const assets::Datum named = config.get("quantization_config.quant_method");
+    const std::string method = named.text() == nullptr ? "" : *named.text();
     if (method == "mxfp4") return std::nullopt;  // the asset has its tensors
     const assets::Datum block = config.get("quantization_config.weight_block_size");
     const auto side = [&](std::size_t i) -> std::uint64_t {
@@ -136,10 +169,11 @@ class Binder {
       return size == nullptr || *size <= 0 ? 0 : static_cast<std::uint64_t>(*size);
     };
     const bool two_sizes = block.list() != nullptr && block.list()->size() == 2 && side(0) > 0 && side(1) > 0;
-    if (method != "fp8" || !two_sizes)
-      throw config.fail("quantization_config is not fp8 with a weight_block_size of two sizes",
-                        ErrorCode::unsupported);
-    return Fp8{side(0), side(1)};
+    if (method == "fp8" && two_sizes) return Fp8{side(0), side(1)};
+    model_.remark = fmt::format("quantization_config{} is not understood: sizes are those of weights in {}",
+                                method.empty() ? "" : fmt::format(" ({})", safe_display(method, 40)),
+                                graph::dtype_info(model_.dtype).name);
+    return std::nullopt;
   }
 
   void add_inputs() {

@@ -50,11 +50,24 @@ void claim(ModelClaims& result, const graph::MetaGraph& graph, BoundModel bound,
     if (!known.contains(name)) result.missing.push_back(std::move(name));
   result.unclaimed = std::move(bound.claims.unclaimed);
   result.notes = std::move(bound.claims.disagreements);
-  for (std::string& note : left_out(*bound.architecture, bound.config))
-    result.notes.push_back({graph::Severity::info, {}, std::move(note)});
+  std::vector<std::string> parts = left_out(*bound.architecture, bound.config);
+  for (const std::string& part : parts)
+    result.notes.push_back(graph::make_note(graph::Severity::info, {}, "{} is not described: text model only",
+                                            safe_display(part, 60)));
+  if (graph.format != "config") return;
+  // what a class puts on top of a family of other classes cannot be counted
+  const std::vector<std::string> classes = bound.config.architectures();
+  const std::vector<std::string>& described = bound.architecture->classes;
+  if (parts.empty() && !classes.empty() && std::ranges::find(described, classes.front()) == described.end())
+    parts.push_back("what is special to " + safe_display(classes.front(), 60));
+  result.without = std::move(parts);
 }
 
 }  // namespace
+
+std::string without_text(const ModelClaims& claims) {
+  return claims.without.empty() ? "" : ", without " + join_names(claims.without, 4);
+}
 
 ModelClaims model_claims(const graph::MetaGraph& graph, const ForwardAssets& assets) {
   ModelClaims result;

@@ -18,10 +18,15 @@ namespace loadline::forward {
 struct ModelClaims {
   std::string family = {};       // of the asset for this model; empty if there is none
   std::uint64_t parameters = 0;  // parameters() if the asset fits the model; else every element, once
+  // Of a configuration alone: parts, or the class, that are not described and so not counted.
+  std::vector<std::string> without = {};
   std::vector<std::string> missing = {};        // expected by the asset or listed by an index, but in no file
   std::vector<graph::TensorId> unclaimed = {};  // neither expected nor in a part that the asset leaves out
   std::vector<graph::Note> notes = {};          // shapes that differ, or why the asset cannot be applied
 };
+
+// ", without vision_config", behind a number of parameters; empty if nothing is left out.
+std::string without_text(const ModelClaims& claims);
 
 // A configuration that does not fit the asset gives a note, not an Error.
 ModelClaims model_claims(const graph::MetaGraph& graph, const ForwardAssets& assets);

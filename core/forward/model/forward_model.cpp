@@ -293,8 +293,8 @@ std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t bat
     });
     if (ran) notes.push_back("the encoder has run before: only what it left in the cache is counted");
   }
-  for (std::string& note : left_out(*model.bound->architecture, model.bound->config))
-    notes.push_back(std::move(note));
+  for (const std::string& part : left_out(*model.bound->architecture, model.bound->config))
+    notes.push_back(fmt::format("{} is not described: text model only", safe_display(part, 60)));
   if (!model.bound->unaccounted.empty())
     notes.push_back(fmt::format("{}: not accounted for, so the sizes are estimates",
                                 settings_text(model.bound->unaccounted)));

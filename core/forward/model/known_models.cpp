@@ -102,6 +102,12 @@ graph::MetaGraph config_graph(std::string_view config_json, const std::string& p
                       ErrorCode::unsupported);
   }
   const BoundModel model = bind_architecture(*architecture, config, nullptr);
+  if (model.asked.empty()) {
+    const std::vector<std::string> classes = config.architectures();
+    throw config.fail(fmt::format("the class '{}' has no known shapes",
+                                  safe_display(classes.empty() ? "" : classes.front(), 60)),
+                      ErrorCode::unsupported);
+  }
   graph::MetaGraph graph;
   graph.format = "config";
   graph.metadata.push_back({std::string(graph::kConfigKey), std::string(config_json)});
@@ -116,6 +122,7 @@ graph::MetaGraph config_graph(std::string_view config_json, const std::string& p
         graph::shapes_only_storage(*graph::byte_size(weight.dtype, *graph::element_count(weight.shape))));
     graph.tensors.push_back({std::move(names[i]), weight.dtype, weight.shape, {}, storage, 0});
   }
+  if (!model.remark.empty()) graph.note(graph::Severity::warning, {}, "{}", model.remark);
   graph.logical = graph::find_logical_tensors(graph, {}).tensors;
   return graph;
 }
