@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/core.h>
+
 namespace loadline::importers {
 namespace {
 
@@ -63,8 +65,8 @@ std::optional<graph::SymbolId> alias(std::string_view name) {
 // A dimension with a single name of unknown meaning.
 bool says_nothing(const OnnxDim& dim) {
   const std::string& name = dim.name;
-  return !dim.value && !name.empty() && !is_digit(name.front()) && !name.starts_with("unk__") &&
-         std::ranges::all_of(name, is_name) && !alias(name) && !has_word(kTotals, name);
+  return dim.open || (!dim.value && !name.empty() && !is_digit(name.front()) && !name.starts_with("unk__") &&
+                      std::ranges::all_of(name, is_name) && !alias(name) && !has_word(kTotals, name));
 }
 
 // The likely kind of an input.
@@ -89,6 +91,18 @@ InputKind kind_of(const OnnxValue& input, bool alone) {
 
 }  // namespace
 
+std::string open_size_name(std::string_view input, std::size_t position) {
+  return fmt::format("{}[{}]", input, position);
+}
+
+void name_open_sizes(OnnxModel& model) {
+  if (!model.graph) return;
+  for (OnnxValue& input : model.graphs[static_cast<std::size_t>(*model.graph)].inputs)
+    for (std::size_t i = 0; i < input.type.dims.size(); ++i)
+      if (OnnxDim& dim = input.type.dims[i]; dim.value ? *dim.value < 0 : dim.name.empty())
+        dim = {{}, open_size_name(input.name, i), true};
+}
+
 void OnnxSymbols::take(std::string_view name, const graph::SizePoly& as, bool guessed) {
   if (known_.try_emplace(std::string(name), as).second)
     graph_.sizes.push_back({.name = std::string(name), .taken_as = as, .guessed = guessed});
@@ -109,10 +123,14 @@ void OnnxSymbols::guess(std::span<const OnnxValue* const> inputs) {
     return std::ranges::any_of(known_, [&](const auto& row) { return row.second == size; });
   };
   if (is_known(graph::SizePoly::symbol(graph::kSequence))) tell(graph::kSequence);
+  // open sizes of several inputs can be the same one, names cannot
+  std::array<bool, 3> by_place = {};
   const auto try_name = [&](const OnnxDim& dim, graph::SymbolId symbol) {
-    if (told(symbol) || !says_nothing(dim) || known_.contains(dim.name)) return;
+    bool& placed = by_place[static_cast<std::size_t>(symbol)];
+    if ((told(symbol) && !(dim.open && placed)) || !says_nothing(dim) || known_.contains(dim.name)) return;
     take(dim.name, graph::SizePoly::symbol(symbol), true);
     tell(symbol);
+    placed = placed || dim.open;
   };
   for (const InputKind kind : {InputKind::tokens, InputKind::mask, InputKind::numbers})
     for (const OnnxValue* input : inputs) {
@@ -180,6 +198,11 @@ std::optional<graph::SizePoly> OnnxSymbols::parse(std::string_view text) {
 
 std::optional<graph::SizePoly> OnnxSymbols::size(const OnnxDim& dim) {
   // names that the onnx library invents for dimensions that it could not infer
+  if (!dim.value && dim.open && !known_.contains(dim.name) && graph_.symbols.size() < kMostSymbols) {
+    const graph::SymbolId fresh{static_cast<std::uint16_t>(graph_.symbols.size())};
+    graph_.symbols.push_back(dim.name);
+    take(dim.name, graph::SizePoly::symbol(fresh), false);
+  }
   if (!dim.value) return dim.name.starts_with("unk__") ? std::nullopt : parse(dim.name);
   return *dim.value >= 0 ? std::optional(graph::SizePoly(*dim.value)) : std::nullopt;
 }

@@ -193,7 +193,9 @@ class ForwardBuilder {
     if (const auto found = types.inferred.find(name); found != types.inferred.end()) {
       const std::int64_t code = stand_ins_.original(found->second->elem_type);
       if (!value.dtype && code != 0) value.dtype = graph::dtype_from(&graph::DTypeInfo::onnx, code);
-      if (value.shape) return value;
+      // some writers call a value a scalar where they know no shape
+      const bool is_doubtful = value.shape && value.shape->empty() && !found->second->dims.empty();
+      if (value.shape && !is_doubtful) return value;
       value.shape = symbols_.shape(*found->second);
       value.inferred = value.shape.has_value();
     }
@@ -304,8 +306,9 @@ bool needs_inference(const OnnxModel& model) {
   if (!model.graph) return false;
   const OnnxGraph& main = model[*model.graph];
   const auto complete = [](const OnnxType& type) {
-    return type.elem_type != 0 && type.has_shape &&
-           std::ranges::all_of(type.dims, [](const OnnxDim& dim) { return dim.value || !dim.name.empty(); });
+    return type.elem_type != 0 && type.has_shape && std::ranges::all_of(type.dims, [](const OnnxDim& dim) {
+             return dim.value ? *dim.value >= 0 : !dim.name.empty();
+           });
   };
   graph::TextViewSet known;
   for (const auto* list : {&main.values, &main.outputs})

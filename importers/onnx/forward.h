@@ -53,15 +53,20 @@ void confine_to_memory();
 
 // The usual names of the batch, the sequence and the past become the symbols B, S and P. Every other name
 // becomes its own symbol. ForwardGraph::sizes records the meaning of each name.
+// The name of a size that the file leaves open, or gives as a negative number: "x[0]".
+std::string open_size_name(std::string_view input, std::size_t position);
+// Gives such names to the open sizes of the graph's inputs.
+void name_open_sizes(OnnxModel& model);
+
 class OnnxSymbols {
  public:
   // Appends to `graph`, which must outlive it.
   explicit OnnxSymbols(graph::ForwardGraph& graph) : graph_(graph) {}
 
-  // Guesses which meaningless names ("s77" of torch, "T") are the batch and the sequence, if no other name of
-  // the inputs' dimensions says so. It takes the two dimensions of token numbers (an input with such a name,
-  // or the only input) and of masks, and the first dimension of floating-point inputs. Call it before all
-  // else.
+  // Guesses which meaningless names ("s77" of torch, "T", those of open sizes) are the batch and the
+  // sequence, if no other name of the inputs' dimensions says so. It takes the two dimensions of token
+  // numbers (an input with such a name, or the only input) and of masks, and the first dimension of
+  // floating-point inputs. Call it before all else.
   void guess(std::span<const OnnxValue* const> inputs);
 
   // Parses sums, differences and products of whole numbers and names; any other text is one name. Nothing for

@@ -1,6 +1,7 @@
 // Shape inference by onnx's library in a confined process: the model without its weights, fork, limits.
 
 #include "core/base/checked_arithmetic.h"
+#include "core/base/text.h"
 #include "core/io/file_system.h"
 #include "core/io/protobuf_wire.h"
 #include "importers/onnx/forward.h"
@@ -125,18 +126,134 @@ constexpr char kAnswered = 'A';
 constexpr char kRefused = 'R';
 constexpr std::size_t kMostReason = 300;
 
-// First with data propagation: values of small tensors are followed through Shape, Gather and Concat, with
-// which exporters compute target shapes. If that throws, without it.
+// The library knows opset 17. Operators that came later, or changed what their shapes follow from, are
+// written as known ones with results of the same shapes.
+struct StandInOperator {
+  std::string_view kind;
+  std::int64_t since;  // opset
+  std::string_view as;
+  int inputs;  // those that count, from the first; 0: all
+};
+constexpr StandInOperator kStandInOperators[] = {
+    {"ReduceMean", 18, "ReduceSum", 0},
+    {"ReduceMax", 18, "ReduceSum", 0},
+    {"ReduceMin", 18, "ReduceSum", 0},
+    {"ReduceProd", 18, "ReduceSum", 0},
+    {"ReduceL1", 18, "ReduceSum", 0},
+    {"ReduceL2", 18, "ReduceSum", 0},
+    {"ReduceLogSum", 18, "ReduceSum", 0},
+    {"ReduceLogSumExp", 18, "ReduceSum", 0},
+    {"ReduceSumSquare", 18, "ReduceSum", 0},
+    {"BitwiseAnd", 18, "Add", 0},
+    {"BitwiseOr", 18, "Add", 0},
+    {"BitwiseXor", 18, "Add", 0},
+    {"BitwiseNot", 18, "Identity", 1},
+    {"Mish", 18, "Identity", 1},
+    {"GroupNormalization", 18, "Identity", 1},
+    {"Gelu", 20, "Identity", 1},
+    {"RMSNormalization", 23, "Identity", 1},
+    {"RotaryEmbedding", 23, "Identity", 1},
+    {"Swish", 24, "Identity", 1},
+    {"TensorScatter", 24, "Identity", 1},
+};
+
+bool of_onnx(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+// Gives a name to each size of an input that has none, and forgets negative sizes. The first size of all
+// inputs is one: OnnxSymbols takes each for the batch.
+void name_open_sizes(onnx::GraphProto& graph) {
+  std::string batch;
+  for (onnx::ValueInfoProto& input : *graph.mutable_input()) {
+    if (!input.type().tensor_type().has_shape()) continue;
+    onnx::TensorShapeProto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (int i = 0; i < shape.dim_size(); ++i)
+      if (auto& dim = *shape.mutable_dim(i);
+          dim.has_dim_value() ? dim.dim_value() < 0 : dim.dim_param().empty()) {
+        const std::string name = open_size_name(input.name(), static_cast<std::size_t>(i));
+        if (i == 0 && batch.empty()) batch = name;
+        dim.set_dim_param(i == 0 ? batch : name);
+      }
+  }
+  for (auto* const list : {graph.mutable_value_info(), graph.mutable_output()})
+    for (onnx::ValueInfoProto& value : *list)
+      if (value.type().tensor_type().has_shape())
+        for (auto& dim : *value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
+          if (dim.has_dim_value() && dim.dim_value() < 0) dim.clear_value();
+}
+
+// Replaces what the library knows otherwise, and names each operator by its number, for the library's
+// messages.
+void prepare(onnx::ModelProto& model) {
+  std::int64_t opset = 0;
+  for (const auto& import : model.opset_import())
+    if (of_onnx(import.domain())) opset = import.version();
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (int i = 0; i < graph.node_size(); ++i) {
+    onnx::NodeProto& node = *graph.mutable_node(i);
+    node.set_name(fmt::format("#{}", i));
+    const auto row = std::ranges::find_if(kStandInOperators, [&](const StandInOperator& one) {
+      return of_onnx(node.domain()) && one.kind == node.op_type() && opset >= one.since;
+    });
+    if (row == std::end(kStandInOperators)) continue;
+    node.set_op_type(std::string(row->as));
+    if (row->inputs == 0 || node.input_size() <= row->inputs) continue;
+    node.mutable_input()->DeleteSubrange(row->inputs, node.input_size() - row->inputs);
+  }
+  name_open_sizes(graph);
+}
+
+// Takes an operator out of the inference of its graph. A result that the file calls a scalar, as some writers
+// do where they know no shape, loses that first.
+void set_aside(onnx::GraphProto& graph, onnx::NodeProto& node) {
+  bool scalar = false;
+  for (auto* const list : {graph.mutable_value_info(), graph.mutable_output()})
+    for (onnx::ValueInfoProto& value : *list) {
+      const bool made = std::ranges::find(node.output(), value.name()) != node.output().end();
+      if (!made || !value.type().tensor_type().has_shape() ||
+          value.type().tensor_type().shape().dim_size() > 0)
+        continue;
+      value.mutable_type()->mutable_tensor_type()->clear_shape();
+      scalar = true;
+    }
+  if (!scalar) node.set_domain("set aside");
+}
+
+// The number that prepare() gave to the operator of which a message of the library speaks.
+std::optional<int> blamed(std::string_view message, int operators) {
+  constexpr std::string_view kName = "node name: #";
+  const std::size_t at = message.find(kName);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = message.substr(at + kName.size());
+  const auto number = text_as<int>(digits.substr(0, digits.find_first_not_of("0123456789")));
+  return number && *number < operators ? number : std::nullopt;
+}
+
+// With data propagation: values of small tensors are followed through Shape, Gather and Concat, with which
+// exporters compute target shapes. An operator whose shapes cannot be inferred is set aside, and the others
+// are tried again. If too many fail, all are tried without data propagation.
 void infer(onnx::ModelProto& model) {
+  constexpr int kMostTries = 24;
+  constexpr std::chrono::milliseconds kMostTime{1500};  // of all but the last try
+  const Clock::time_point begin = Clock::now();
   const onnx::ShapeInferenceOptions follow_values(/*check_type=*/false, /*strict_mode=*/0,
                                                   /*data_prop=*/true);
-  const onnx::ModelProto original = model;
-  try {
-    onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), follow_values);
-  } catch (const std::exception&) {
+  prepare(model);
+  onnx::ModelProto original = model;
+  original.add_opset_import()->set_domain("set aside");
+  original.mutable_opset_import()->rbegin()->set_version(1);
+  for (int tries = 0; tries < kMostTries && Clock::now() - begin < kMostTime; ++tries) {
     model = original;
-    onnx::shape_inference::InferShapes(model);
+    try {
+      onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), follow_values);
+      return;
+    } catch (const std::exception& error) {
+      const auto number = blamed(error.what(), original.graph().node_size());
+      if (!number) break;
+      set_aside(*original.mutable_graph(), *original.mutable_graph()->mutable_node(*number));
+    }
   }
+  model = original;
+  onnx::shape_inference::InferShapes(model);
 }
 
 // Keeps only the types of values, and the operators that contain graphs, for the values inside. All operators

@@ -78,6 +78,7 @@ struct OnnxNode {
 struct OnnxDim {
   std::optional<std::int64_t> value;
   std::string name;
+  bool open = false;  // the name is not the file's (name_open_sizes)
 };
 
 struct OnnxType {

@@ -273,6 +273,7 @@ graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
                 "has {} bytes; protobuf's limit is {}, larger models have external data", file.size(),
                 INT_MAX);
   OnnxScan scan = scan_onnx(file);
+  name_open_sizes(scan.model);
   const OnnxModel& model = scan.model;
   if (!model.graph) throw Error(ErrorCode::malformed, {.file = file.path()}, "holds no graph: no ONNX model");
 

@@ -18,7 +18,7 @@ namespace loadline::importers {
 //
 //   location   POSIX path relative to the folder of the model file
 //   offset     decimal; 0 if absent
-//   length     decimal; to the end of the file if absent
+//   length     decimal; to the end of the file if absent, or 0 as some writers put it
 //   checksum   SHA1 of the file; no reader verifies it
 //   basepath   internal to the reference; has no meaning in a file
 //
@@ -104,18 +104,19 @@ ExternalRange ExternalFiles::find(const OnnxTensor& tensor, const std::string& n
     return value;
   };
   const std::uint64_t offset = number(entries.offset, "offset").value_or(0);
-  const auto length = number(entries.length, "length");
+  const std::uint64_t length = number(entries.length, "length").value_or(0);
+  const bool given = length > 0;
 
   Opened& opened = open(*entries.location, tensor, name);
   if (opened.file == graph::kNoFile) {
     opened.wanted_by.push_back(name);
-    return {graph::kNoFile, offset, length.value_or(0), length.has_value()};
+    return {graph::kNoFile, offset, length, given};
   }
-  if (offset > opened.bytes || (length && !range_fits(offset, *length, opened.bytes)))
+  if (offset > opened.bytes || !range_fits(offset, length, opened.bytes))
     throw Error(ErrorCode::malformed, place, "external data: {} bytes at {} of '{}', which has {}",
-                length ? fmt::format("{}", *length) : "the", offset, safe_display(*entries.location, 200),
+                given ? fmt::format("{}", length) : "the", offset, safe_display(*entries.location, 200),
                 opened.bytes);
-  return {opened.file, offset, length.value_or(opened.bytes - offset), length.has_value()};
+  return {opened.file, offset, given ? length : opened.bytes - offset, given};
 }
 
 void ExternalFiles::add_notes() {
@@ -260,8 +261,9 @@ graph::Storage OnnxTensorPlacer::storage_of(const OnnxTensor& tensor, const std:
     throw malformed(tensor, name, "has values in {}", field_names(tensor.value_fields));
   if (tensor.data_location != 0) return external_storage(tensor, name, dtype, *bytes);
 
-  const bool in_raw_data = tensor.raw && (tensor.value_fields & ~(1U << kRawData)) == 0;
-  if (tensor.value_fields == 0 && !in_raw_data) {
+  // raw_data that is there and empty holds no values: so TensorRT writes models without their weights
+  const bool in_raw_data = (tensor.value_fields & 1U << kRawData) != 0;
+  if (tensor.value_fields == 0) {
     if (*count == 0) return graph::plain_storage(graph::FileId{0}, tensor.at, 0);
     empty_.push_back(name);
     graph_.missing.push_back(name);
@@ -279,9 +281,10 @@ graph::Storage OnnxTensorPlacer::external_storage(const OnnxTensor& tensor, cons
                                                   graph::DType dtype, std::uint64_t needed) {
   if (tensor.data_location != 1)
     throw malformed(tensor, name, "data_location {} is neither DEFAULT nor EXTERNAL", tensor.data_location);
+  // as onnxruntime and the reference
   if (tensor.value_fields != 0)
-    throw malformed(tensor, name, "its data is external, and it has values in {}",
-                    field_names(tensor.value_fields));
+    graph_.note(graph::Severity::warning, name, "its data is external: values in {} are ignored",
+                field_names(tensor.value_fields));
   if (dtype == graph::DType::string) throw malformed(tensor, name, "strings cannot be external data");
   const ExternalRange range = external_.find(tensor, name);
   const bool sized = graph::dtype_info(dtype).block_elements != 0;

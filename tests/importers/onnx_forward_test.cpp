@@ -115,6 +115,58 @@ TEST(OnnxInference, ShapesMayBeExternalData) {
   EXPECT_EQ(type_of(importers::read_onnx(memory_source("m.onnx", bytes)), "x"), "F32 [B, 16]");
 }
 
+TEST(OnnxInference, OneOperatorThatFailsCostsOnlyItself) {
+  // the sum of what cannot be summed, and a result that is no scalar
+  const graph::MetaGraph graph =
+      read(model(Proto()
+                     .text(kNode, node("Relu", {"x"}, {"a"}))
+                     .text(kNode, node("Add", {"a", "w"}, {"b"}))
+                     .text(kNode, node("Relu", {"a"}, {"c"}))
+                     .text(kNode, node("Relu", {"c"}, {"d"}))
+                     .text(kInput, value("x", kFloat, {"2", "3"}))
+                     .text(kOutput, value("b", kFloat, {"5", "7"}))
+                     .text(kOutput, value("c", kFloat, {}))
+                     .text(kInitializer, raw_tensor("w", kFloat, {4}, floats(4)))));
+  EXPECT_EQ(type_of(graph, "a"), "F32 [2, 3]");
+  EXPECT_EQ(type_of(graph, "b"), "F32 [5, 7]");
+  EXPECT_EQ(type_of(graph, "c"), "F32 [2, 3]");
+  EXPECT_EQ(type_of(graph, "d"), "F32 [2, 3]");
+}
+
+TEST(OnnxInference, OpenSizesHaveNames) {
+  for (const char* const size : {"-1", ""}) {
+    const graph::MetaGraph graph = read(model(Proto()
+                                                  .text(kNode, node("Relu", {"x"}, {"a"}))
+                                                  .text(kNode, node("Add", {"a", "z"}, {"y"}))
+                                                  .text(kInput, value("x", kFloat, {size, "3", size}))
+                                                  .text(kInput, value("z", kFloat, {size, "1", "1"}))
+                                                  .text(kOutput, value("y", kFloat, {size, "3", size}))));
+    EXPECT_EQ(type_of(graph, "a"), "F32 [B, 3, x[2]]") << size;
+    EXPECT_EQ(type_of(graph, "y"), "F32 [B, 3, x[2]]") << size;
+    ASSERT_EQ(graph.forward->sizes.size(), 3u);
+  }
+}
+
+TEST(OnnxInference, OperatorsNewerThanTheLibraryHaveShapes) {
+  const auto with = [](const Proto& graph, std::uint64_t opset) {
+    return type_of(read(model(graph, opset)), "y");
+  };
+  const auto reduced = [&](std::uint64_t opset) {
+    return with(Proto()
+                    .text(kNode, node("ReduceMean", {"x", "axes"}, {"y"}))
+                    .text(kInput, value("x", kFloat, {"2", "3", "4"}))
+                    .text(kInitializer, int64_tensor("axes", {1})),
+                opset);
+  };
+  EXPECT_EQ(reduced(18), "F32 [2, 1, 4]");
+  EXPECT_EQ(with(Proto()
+                     .text(kNode, node("GroupNormalization", {"x", "s", "s"}, {"y"}))
+                     .text(kInput, value("x", kFloat, {"2", "4", "5"}))
+                     .text(kInitializer, raw_tensor("s", kFloat, {4}, floats(4))),
+                 21),
+            "F32 [2, 4, 5]");
+}
+
 TEST(OnnxInference, LargeTensorsAreNotInTheSkeleton) {
   const std::string bytes =
       weights_model({raw_tensor("large", kInt64, {5000}, std::string(40'000, 'x')),

@@ -359,6 +359,8 @@ Proto value(std::string_view name, std::int64_t type, const Names& dims) {
     Proto one;
     if (!dim.empty() && dim.size() < 19 && dim.find_first_not_of("0123456789") == std::string::npos)
       one.number(1, std::stoull(dim));
+    else if (dim == "-1")
+      one.number(1, ~std::uint64_t{0});
     else if (!dim.empty())
       one.text(2, dim);
     shape.text(1, one);
