@@ -131,8 +131,16 @@ std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_
   set(kBatch, batch);
   set(kSequence, sequence);
   set(kPast, past);
-  for (const LeastOf& least : graph.least)
-    set(least.symbol, std::min(least.of.evaluate(values).value_or(0), least.most));
+  return with_chosen(graph, std::move(values));
+}
+
+std::vector<std::uint64_t> with_chosen(const ForwardGraph& graph, std::vector<std::uint64_t> values) {
+  for (const ChosenSize& one : graph.chosen) {
+    const auto number = [&](const SizePoly& size) { return size.evaluate(values).value_or(0); };
+    const auto at = static_cast<std::size_t>(one.symbol);
+    if (at < values.size())
+      values[at] = number(number(one.size) > number(one.bound) ? one.then : one.otherwise);
+  }
   return values;
 }
 

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace loadline::graph {
@@ -76,9 +78,20 @@ struct Value {
   std::optional<std::vector<SizePoly>> shape = {};  // outermost first; nothing if unknown
   Lane lane = Lane::activation;
   std::optional<ValueId> memory_of =
-      {};                 // an earlier value whose memory this one shares: a view, or in place
-  bool inferred = false;  // the file does not give the shape; it follows from other shapes in the file
+      {};  // an earlier value whose memory this one shares: a view, or in place
+  // The file gives the value a rank and not all of its sizes, which follow from other shapes in the file.
+  bool half_declared = false;
   bool operator==(const Value&) const = default;
+};
+
+// What a file sets for an operator: one number, text or list of whole numbers. Nothing: something else.
+using Attribute = std::variant<std::monostate, std::int64_t, double, std::string, std::vector<std::int64_t>>;
+
+// What stands at one position of an operator's inputs: a value, a weight, or nothing.
+struct Argument {
+  std::optional<ValueId> value = {};
+  std::optional<TensorId> weight = {};
+  bool operator==(const Argument&) const = default;
 };
 
 // One operator. A list of operators has an order in which every input is made before it is used.
@@ -92,6 +105,8 @@ struct Op {
   std::vector<ValueId> held = {};  // no longer used, but still referenced by the operator's caller
   std::vector<std::uint32_t> bodies =
       {};  // positions in ForwardGraph::bodies; outer values that the bodies use are inputs of the operator
+  std::vector<Argument> arguments = {};  // inputs and weights as the file lists them; empty: the inputs
+  std::vector<std::pair<std::string, Attribute>> attributes = {};  // of a file's own operator
   bool operator==(const Op&) const = default;
 };
 
@@ -108,6 +123,7 @@ struct NamedSize {
   std::string name;
   SizePoly taken_as;
   bool guessed = false;  // interpreted by its position in a shape, not by its name
+  bool open = false;     // the file gives no name: this one is made of an input's name and a position
   bool operator==(const NamedSize&) const = default;
 };
 
@@ -116,32 +132,37 @@ inline constexpr SymbolId kBatch{0};
 inline constexpr SymbolId kSequence{1};
 inline constexpr SymbolId kPast{2};
 
-// A symbol whose value follows from other symbols: the smaller of a size and a number, min(S + P, 4096).
-struct LeastOf {
+// A symbol whose value follows from other symbols: `then` if `size` is more than `bound`, else `otherwise`.
+// min(S + P, 4096) is 4096 if S + P is more than 4096, else S + P.
+struct ChosenSize {
   SymbolId symbol{};
-  SizePoly of = {};
-  std::uint64_t most = 0;
-  bool operator==(const LeastOf&) const = default;
+  SizePoly size = {}, bound = {}, then = {}, otherwise = {};
+  bool operator==(const ChosenSize&) const = default;
 };
 
 struct ForwardGraph {
   std::vector<std::string> symbols = {"B", "S", "P"};  // followed by the file's own names
-  std::vector<LeastOf> least = {};                     // in the order of their symbols
+  std::vector<ChosenSize> chosen = {};                 // in the order of their symbols
   std::vector<NamedSize> sizes = {};                   // each name once
   std::vector<Value> values;
   std::vector<Op> ops;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<Body> bodies = {};  // each belongs to one operator of the graph or of another body
+  std::int64_t opset = 0;         // the version of the file's own operators; 0: unknown
+  // Kinds of operators that the profile does not account for, sorted: sizes of the pass are then an estimate.
+  std::vector<std::string> unaccounted = {};
   bool operator==(const ForwardGraph&) const = default;
 
   const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
 };
 
-// A number for each symbol: batch, sequence and past as given; LeastOf symbols computed; the file's own names
+// A number for each symbol: batch, sequence and past as given; chosen sizes computed; the file's own names
 // are 1.
 std::vector<std::uint64_t> symbol_values(const ForwardGraph& graph, std::uint64_t batch,
                                          std::uint64_t sequence, std::uint64_t past);
+// The same values with those of chosen sizes computed anew from the others.
+std::vector<std::uint64_t> with_chosen(const ForwardGraph& graph, std::vector<std::uint64_t> values);
 
 // The deepest allowed nesting of bodies.
 inline constexpr std::size_t kMostBodyDepth = 8;

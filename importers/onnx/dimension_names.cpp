@@ -103,9 +103,9 @@ void name_open_sizes(OnnxModel& model) {
         dim = {{}, open_size_name(input.name, i), true};
 }
 
-void OnnxSymbols::take(std::string_view name, const graph::SizePoly& as, bool guessed) {
+void OnnxSymbols::take(std::string_view name, const graph::SizePoly& as, bool guessed, bool open) {
   if (known_.try_emplace(std::string(name), as).second)
-    graph_.sizes.push_back({.name = std::string(name), .taken_as = as, .guessed = guessed});
+    graph_.sizes.push_back({.name = std::string(name), .taken_as = as, .guessed = guessed, .open = open});
 }
 
 void OnnxSymbols::guess(std::span<const OnnxValue* const> inputs) {
@@ -128,7 +128,7 @@ void OnnxSymbols::guess(std::span<const OnnxValue* const> inputs) {
   const auto try_name = [&](const OnnxDim& dim, graph::SymbolId symbol) {
     bool& placed = by_place[static_cast<std::size_t>(symbol)];
     if ((told(symbol) && !(dim.open && placed)) || !says_nothing(dim) || known_.contains(dim.name)) return;
-    take(dim.name, graph::SizePoly::symbol(symbol), true);
+    take(dim.name, graph::SizePoly::symbol(symbol), true, dim.open);
     tell(symbol);
     placed = placed || dim.open;
   };
@@ -201,7 +201,7 @@ std::optional<graph::SizePoly> OnnxSymbols::size(const OnnxDim& dim) {
   if (!dim.value && dim.open && !known_.contains(dim.name) && graph_.symbols.size() < kMostSymbols) {
     const graph::SymbolId fresh{static_cast<std::uint16_t>(graph_.symbols.size())};
     graph_.symbols.push_back(dim.name);
-    take(dim.name, graph::SizePoly::symbol(fresh), false);
+    take(dim.name, graph::SizePoly::symbol(fresh), false, true);
   }
   if (!dim.value) return dim.name.starts_with("unk__") ? std::nullopt : parse(dim.name);
   return *dim.value >= 0 ? std::optional(graph::SizePoly(*dim.value)) : std::nullopt;

@@ -48,6 +48,8 @@ class ForwardBuilder {
     for (const OnnxValue& input : main_.inputs)
       if (weights_.count(input.name) == 0) inputs.push_back(&input);
     symbols_.guess(inputs);
+    for (const auto& [domain, version] : model_.opsets)
+      if (domain.empty() || domain == "ai.onnx") forward_.opset = version;
     for (const OnnxValue* const input : inputs)
       forward_.inputs.push_back(make_value(input->name, "the graph's inputs"));
     for (const OnnxNode& node : main_.nodes) add_op(node);
@@ -169,8 +171,11 @@ class ForwardBuilder {
       if (scope.weights.count(input.name) == 0) body.inputs.push_back(make_inner(input.name, scope));
     for (const OnnxNode& node : graph.nodes) {
       graph::Op inner{.kind = kind_of(node), .name = node.name, .inputs = {}, .weights = {}, .outputs = {}};
-      for (const std::string& input : node.inputs)
-        if (const auto id = inner_value(input, scope)) inner.inputs.push_back(*id);
+      inner.attributes = node.settings;
+      for (const std::string& input : node.inputs) {
+        inner.arguments.push_back({inner_value(input, scope), {}});
+        if (const auto id = inner.arguments.back().value) inner.inputs.push_back(*id);
+      }
       add_bodies(node, &scope, depth + 1, answer, inner);
       for (const std::string& output : node.outputs)
         if (!output.empty()) inner.outputs.push_back(make_inner(output, scope));
@@ -184,11 +189,13 @@ class ForwardBuilder {
 
   graph::Value described(const std::string& name, const Types& types) {
     graph::Value value{name, std::nullopt, std::nullopt};
+    bool has_rank = false;
     if (const auto own = types.declared.find(name); own != types.declared.end()) {
       value.dtype = own->second->elem_type == 0
                         ? std::nullopt
                         : graph::dtype_from(&graph::DTypeInfo::onnx, own->second->elem_type);
       value.shape = symbols_.shape(*own->second);
+      has_rank = own->second->has_shape;
     }
     if (const auto found = types.inferred.find(name); found != types.inferred.end()) {
       const std::int64_t code = stand_ins_.original(found->second->elem_type);
@@ -197,7 +204,7 @@ class ForwardBuilder {
       const bool is_doubtful = value.shape && value.shape->empty() && !found->second->dims.empty();
       if (value.shape && !is_doubtful) return value;
       value.shape = symbols_.shape(*found->second);
-      value.inferred = value.shape.has_value();
+      value.half_declared = has_rank && !is_doubtful && value.shape;
     }
     return value;
   }
@@ -209,7 +216,11 @@ class ForwardBuilder {
     // new containers: clearing takes time proportional to the largest operator so far
     used_values_ = {};
     used_weights_ = {};
-    for (const std::string& input : node.inputs) use(input, op);
+    op.attributes = node.settings;
+    for (const std::string& input : node.inputs) {
+      op.arguments.push_back(argument(input));
+      use(input, op);
+    }
     use_attributes(node, op);
     use_nested(node, op);
     add_bodies(node, nullptr, 0, answer_, op);
@@ -217,6 +228,16 @@ class ForwardBuilder {
     for (const std::string& output : node.outputs)
       if (!output.empty()) op.outputs.push_back(make_value(output, where));
     forward_.ops.push_back(std::move(op));
+  }
+
+  // What a name among an operator's inputs stands for; nothing for an optional input that is left out.
+  graph::Argument argument(const std::string& name) const {
+    graph::Argument found;
+    if (const auto made = values_.find(name); made != values_.end())
+      found.value = made->second;
+    else if (const auto weight = weights_.find(name); weight != weights_.end() && weight->second.values)
+      found.weight = tensor_of_[static_cast<std::size_t>(*weight->second.values)];
+    return found;
   }
 
   void use(const std::string& name, graph::Op& op) {

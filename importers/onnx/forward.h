@@ -82,7 +82,7 @@ class OnnxSymbols {
  private:
   std::optional<graph::SizePoly> symbol(std::string_view name);
 
-  void take(std::string_view name, const graph::SizePoly& as, bool guessed);
+  void take(std::string_view name, const graph::SizePoly& as, bool guessed, bool open = false);
 
   graph::ForwardGraph& graph_;
   graph::TextMap<graph::SizePoly> known_;

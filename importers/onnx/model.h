@@ -1,6 +1,7 @@
 // The content of an ONNX file as plain structs, and the scan that fills them.
 #pragma once
 
+#include "core/graph/forward_graph.h"
 #include "core/io/source_file.h"
 
 #include <array>
@@ -54,9 +55,10 @@ struct OnnxSparse {
   std::optional<OnnxTensorId> indices;
 };
 
-// Only attributes that hold tensors or graphs are kept.
+// Kept as such only if it holds tensors or graphs.
 struct OnnxAttribute {
   std::string name;
+  graph::Attribute plain;
   std::optional<OnnxTensorId> tensor;
   std::optional<OnnxGraphId> graph;
   std::optional<OnnxSparse> sparse;
@@ -72,6 +74,7 @@ struct OnnxNode {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::vector<OnnxAttribute> attributes;
+  std::vector<std::pair<std::string, graph::Attribute>> settings;  // the other attributes
 };
 
 // A dimension: a value, a name, or neither if it is unknown.

@@ -4,6 +4,8 @@
 #include "core/graph/dtype_and_shape.h"
 #include "importers/onnx/scanner.h"
 
+#include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace loadline::importers {
@@ -11,6 +13,9 @@ namespace {
 
 // Size limits for attributes and tensors in the skeleton. Axes, pads and shapes are far smaller.
 constexpr std::uint64_t kMostAttributeText = 1024;
+// Longer values of attributes are not kept for rules of operators.
+constexpr std::size_t kMostPlainText = 64;
+constexpr std::size_t kMostPlainList = 64;
 constexpr std::uint64_t kMostInteger = 1024;  // elements
 constexpr std::uint64_t kMostFloating = 16;
 constexpr std::uint64_t kMostTensorBytes = 20 << 10;
@@ -22,6 +27,13 @@ std::uint64_t most_elements(std::int64_t data_type) {
   const graph::DTypeKind kind = graph::dtype_info(*known).kind;
   if (kind == graph::DTypeKind::integer || kind == graph::DTypeKind::boolean) return kMostInteger;
   return kind == graph::DTypeKind::floating ? kMostFloating : 0;
+}
+
+void add_number(OnnxAttribute& attribute, std::int64_t number) {
+  if (!std::holds_alternative<std::vector<std::int64_t>>(attribute.plain))
+    attribute.plain = std::vector<std::int64_t>();
+  auto& list = std::get<std::vector<std::int64_t>>(attribute.plain);
+  if (list.size() < kMostPlainList) list.push_back(number);
 }
 
 }  // namespace
@@ -48,45 +60,72 @@ void OnnxScanner::take(OnnxAttribute& attribute, const io::WireField& field) {
   }
 }
 
-// Fields kept only for shape inference.
+// Fields for shape inference, and for rules of operators, which see numbers, short texts and short lists.
 void OnnxScanner::take_plain(OnnxAttribute& attribute, const io::WireField& field) {
   switch (field.tag) {
     case length_tag(1):
       return kept_text(field, attribute.name);
     case varint_tag(3):
       stack_.back().number = static_cast<std::int64_t>(field.value);
+      attribute.plain = *stack_.back().number;
       return copy_number(field);
     case varint_tag(20):
       return copy_number(field);
     case fixed32_tag(2):
+      attribute.plain = double{std::bit_cast<float>(static_cast<std::uint32_t>(field.value))};
+      [[fallthrough]];
     case fixed32_tag(7):
-      return copy_attribute_bytes(field, 5);
+      copy_attribute_bytes(field, 5);
+      return;
     case varint_tag(8):
-      return copy_attribute_bytes(field, 2);
+      add_number(attribute, static_cast<std::int64_t>(field.value));
+      copy_attribute_bytes(field, 2);
+      return;
     case length_tag(4):
-    case length_tag(9):
-      return field.bytes <= kMostAttributeText ? copy_attribute_bytes(field, field.bytes) : drop();
+    case length_tag(9): {
+      if (field.bytes > kMostAttributeText) return drop();
+      std::string text = copy_attribute_bytes(field, field.bytes);
+      if (field.number() == 4 && text.size() <= kMostPlainText) attribute.plain = std::move(text);
+      return;
+    }
+    case length_tag(8): {
+      const std::string run = copy_attribute_bytes(field, field.bytes);
+      std::uint64_t value = 0;
+      unsigned shift = 0;
+      for (const char c : run) {
+        value |= std::uint64_t{static_cast<unsigned char>(c) & 0x7FU} << std::min(shift, 63U);
+        shift += 7;
+        if ((static_cast<unsigned char>(c) & 0x80U) != 0) continue;
+        add_number(attribute, static_cast<std::int64_t>(value));
+        value = shift = 0;
+      }
+      return;
+    }
     case length_tag(7):
-    case length_tag(8):
     case length_tag(21):
-      return copy_attribute_bytes(field, field.bytes);
+      copy_attribute_bytes(field, field.bytes);
+      return;
     default:
       return;
   }
 }
 
 // An attribute that is too large is left out completely: half a list would give wrong shapes.
-void OnnxScanner::copy_attribute_bytes(const io::WireField& field, std::uint64_t bytes) {
+std::string OnnxScanner::copy_attribute_bytes(const io::WireField& field, std::uint64_t bytes) {
   Frame& frame = stack_.back();
   frame.attribute_bytes += bytes;
-  if (frame.attribute_bytes > kMostAttributeBytes) return drop();
-  if (!emitting()) return;
-  if (field.type() == io::WireType::length)
-    skeleton_.text(field.tag, reader_.text(field, kMostAttributeBytes, "an attribute"));
-  else if (field.type() == io::WireType::varint)
+  std::string content;
+  if (frame.attribute_bytes > kMostAttributeBytes) {
+    drop();
+  } else if (emitting() && field.type() == io::WireType::length) {
+    content = reader_.text(field, kMostAttributeBytes, "an attribute");
+    skeleton_.text(field.tag, content);
+  } else if (emitting() && field.type() == io::WireType::varint) {
     skeleton_.number(field.tag, field.value);
-  else
+  } else if (emitting()) {
     skeleton_.fixed32(field.tag, static_cast<std::uint32_t>(field.value));
+  }
+  return content;
 }
 
 // Some integer attributes are element types, too: "to" of Cast.
@@ -99,6 +138,12 @@ void OnnxScanner::finish(OnnxAttribute& a, const Frame& frame) {
     return;
   // the usual case: nothing to keep. The attribute is the last of its owner, one below it on the stack.
   const Message owner = stack_.back().message;
+  if (auto* const* const node = std::get_if<OnnxNode*>(&owner)) {
+    auto& [name, value] = add((*node)->settings);
+    name = std::move((*node)->attributes.back().name);
+    value = std::move((*node)->attributes.back().plain);
+    if (const auto* const list = std::get_if<std::vector<std::int64_t>>(&value)) charge(8 * list->size());
+  }
   auto& attributes = std::holds_alternative<OnnxNode*>(owner) ? std::get<OnnxNode*>(owner)->attributes
                                                               : std::get<OnnxFunction*>(owner)->attributes;
   attributes.pop_back();

@@ -143,7 +143,8 @@ class OnnxScanner {
   void finish(OnnxTensor& tensor, const Frame& frame);
 
   void add_dimension(OnnxTensor& tensor, std::uint64_t at, std::uint64_t value);
-  void copy_attribute_bytes(const io::WireField& field, std::uint64_t bytes);
+  // Returns the content of a length-delimited field that is copied, else nothing.
+  std::string copy_attribute_bytes(const io::WireField& field, std::uint64_t bytes);
 
   // Limits in bytes: for an attribute's content in the skeleton, and for a name or text.
   static constexpr std::uint64_t kMostAttributeBytes = 8 << 10;

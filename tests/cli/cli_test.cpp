@@ -216,6 +216,10 @@ TEST(ForwardText, AFileOfFixedSizesSaysSo) {
   graph.forward->values[1].shape.reset();
   const std::string bound = forward_text(load::RequestPass(graph, {.sequence = 8}, nullptr));
   EXPECT_NE(bound.find(" 1 value "), std::string::npos) << bound;
+  graph.forward->ops[0].kind = "Loop";
+  const std::string estimate = forward_text(load::RequestPass(graph, {.sequence = 8}, nullptr));
+  EXPECT_NE(estimate.find("about"), std::string::npos) << estimate;
+  EXPECT_TRUE(tells(estimate, "'onnxruntime' 'Loop'")) << estimate;
   graph.forward->values[0].shape.reset();
   const std::string nothing = forward_text(load::RequestPass(graph, {.sequence = 8}, nullptr));
   EXPECT_NE(nothing.find(" 2 values "), std::string::npos) << nothing;

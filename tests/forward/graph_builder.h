@@ -32,8 +32,8 @@ class Builder {
     graph_.ops.back().weights.push_back(graph::TensorId{tensor});
     return *this;
   }
-  Builder& inferred() {
-    graph_.values.back().inferred = true;
+  Builder& half_declared() {
+    graph_.values.back().half_declared = true;
     return *this;
   }
   Builder& returns(const std::vector<std::string>& names) {

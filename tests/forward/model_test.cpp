@@ -173,14 +173,136 @@ TEST(FileGraph, OnlyOneOfTwoOutputsTakesAnInput) {
   EXPECT_EQ(shares(result), "b of a");
 }
 
-TEST(FileGraph, AShapeOnlyInferredCountsWhereItIsFixed) {
-  const auto with = [](const Builder::Sizes& shape) {
+TEST(FileGraph, AnOpenSizeEqualsNoOther) {
+  const auto with = [](const graph::SizePoly& size, bool open, bool half_declared = false) {
+    const Builder::Sizes shape = {size, graph::SizePoly(9)};
     Builder builder;
-    builder.op("Make", {"x"}, "a", shape).op("Soft", {"a"}, "b", shape).inferred();
-    return shares(run(builder.op("Make", {"b"}, "y").returns({"y"})));
+    builder.op("Make", {"x"}, "a", shape).op("Soft", {"a"}, "b", shape);
+    if (half_declared) builder.half_declared();
+    graph::ForwardGraph graph = builder.op("Make", {"b"}, "y").returns({"y"}).graph();
+    graph.sizes = {{.name = "x[0]", .taken_as = kB, .guessed = true, .open = open}};
+    return shares(forward::with_profile(graph, profile_of()));
   };
-  EXPECT_EQ(with({graph::SizePoly(7), graph::SizePoly(9)}), "b of a");
-  EXPECT_EQ(with({kB, graph::SizePoly(9)}), "");
+  EXPECT_EQ(with(graph::SizePoly(7), true), "b of a");
+  EXPECT_EQ(with(kB, true), "");
+  EXPECT_EQ(with(kB, false), "b of a");
+  EXPECT_EQ(with(kB, false, true), "");
+  EXPECT_EQ(with(graph::SizePoly(7), false, true), "b of a");
+}
+
+// The last operator's temporaries, as sizes.
+std::string temporaries(const graph::ForwardGraph& graph, const forward::Profile& profile,
+                        std::span<const graph::Tensor> tensors = {}) {
+  const graph::ForwardGraph result = forward::with_profile(graph, profile, tensors);
+  std::string text;
+  for (const graph::ValueId id : result.ops.back().temporaries)
+    text += graph::value_bytes(result.value(id)).value_or(graph::SizePoly(-1)).text(result.symbols) + ' ';
+  for (const std::string& kind : result.unaccounted) text += kind + '?';
+  return text;
+}
+
+TEST(FileGraph, RulesSeeShapesAndAttributes) {
+  const auto rule = [](const std::string& temporary) {
+    return forward::parse_profile(
+        fmt::format(
+            R"({{"profile": "p", "operators": "onnx", "kernels": {{"plain": ["Make"], "let": {{"parts": "group ?? 1", "all": "2 * parts"}}}},
+                        "ops": {{"Fold": {{"temporaries": ["{}"]}}}}}})",
+            temporary),
+        "p.json");
+  };
+  graph::ForwardGraph graph = Builder()
+                                  .op("Make", {"x"}, "a", Builder::Sizes{kB, graph::SizePoly(8)})
+                                  .op("Fold", {"a"}, "y", Builder::Sizes{kB, kS}, graph::DType::f16)
+                                  .returns({"y"})
+                                  .graph();
+  graph.opset = 17;
+  graph::Op& fold = graph.ops[1];
+  fold.arguments = {{fold.inputs[0], {}}, {}, {{}, graph::TensorId{0}}};
+  fold.attributes = {
+      {"group", std::int64_t{3}}, {"pads", std::vector<std::int64_t>{1, 2}}, {"mode", std::string("x")}};
+  const std::vector<graph::Tensor> tensors = {
+      {graph::Name("w"), graph::DType::f64, graph::Shape{4, 5}, {}, graph::StorageId{0}, 0}};
+  const auto sizes = [&](const std::string& temporary) {
+    return temporaries(graph, rule(temporary), tensors);
+  };
+  EXPECT_EQ(sizes("product(shape(1), 0)"), "8*B ");
+  EXPECT_EQ(sizes("product(shape(3), 1) * width(3)"), "40 ");
+  EXPECT_EQ(sizes("(shape(2) == null) * 7 + (width(4) == null) * 10"), "17 ");
+  EXPECT_EQ(sizes("result(1)[1] * width(1)"), "4*S ");
+  EXPECT_EQ(sizes("all + pads[1] + (mode == 'x') * 100 + opset"), "125 ");
+  EXPECT_EQ(sizes("arguments * 10 + results"), "31 ");
+  EXPECT_EQ(sizes("choose(parts, 2, 11, 12)"), "11 ");
+  EXPECT_EQ(sizes("max(3, parts) + min(9, 4)"), "7 ");
+  EXPECT_EQ(sizes("null"), "-1 ");  // unknown
+}
+
+TEST(FileGraph, SizesAreChosenWhenTheyAreKnown) {
+  const forward::Profile profile = forward::parse_profile(
+      R"json({"profile": "p", "operators": "onnx", "ops": {"Fold": {"temporaries": [
+        "choose(product(shape(1), 0), 50, 1000, 9)", "choose(product(shape(1), 0), 50, 1000, 9)"]}}})json",
+      "p.json");
+  graph::ForwardGraph graph =
+      Builder().op("Make", {"x"}, "a", Builder::Sizes{kB, kS}).op("Fold", {"a"}, "y").returns({"y"}).graph();
+  graph.symbols.push_back("frames");
+  const graph::ForwardGraph result = forward::with_profile(graph, profile);
+  ASSERT_EQ(result.chosen.size(), 1u);  // the same size is one symbol
+  const auto bytes = [&](std::uint64_t batch, std::uint64_t sequence) {
+    return forward::value_sizes(result, forward::symbol_values(result, batch, sequence, 0, {}))
+        .at(graph::index(result.ops[1].temporaries[0]));
+  };
+  EXPECT_EQ(bytes(5, 10), 9u);
+  EXPECT_EQ(bytes(5, 11), 1000u);
+}
+
+TEST(FileGraph, WhatIsNotAccountedForIsNamed) {
+  const forward::Profile profile = forward::parse_profile(
+      R"json({"profile": "p", "operators": "onnx", "kernels": {"plain": ["Make"], "movers": ["Move"], "types": ["F32"]},
+       "ops": {"Fold": {"for": "(group ?? 1) == 1", "attributes": ["group"], "temporaries": ["64"]}, "View": {"view": "1"}}})json",
+      "p.json");
+  const auto of = [&](const std::string& kind, graph::DType dtype,
+                      const std::vector<std::pair<std::string, graph::Attribute>>& attributes = {}) {
+    graph::ForwardGraph graph =
+        Builder().op(kind, {"x"}, "y", Builder::Sizes{graph::SizePoly(4)}, dtype).returns({"y"}).graph();
+    graph.ops[0].attributes = attributes;
+    return temporaries(graph, profile);
+  };
+  EXPECT_EQ(of("Make", graph::DType::f32), "");
+  EXPECT_EQ(of("Make", graph::DType::f16), "Make?");
+  EXPECT_EQ(of("Move", graph::DType::f16), "");
+  EXPECT_EQ(of("View", graph::DType::f16), "");
+  EXPECT_EQ(of("Turn", graph::DType::f32), "Turn?");
+  EXPECT_EQ(of("Fold", graph::DType::f32), "64 ");
+  EXPECT_EQ(of("Fold", graph::DType::f32, {{"group", std::int64_t{1}}}), "64 ");
+  EXPECT_EQ(of("Fold", graph::DType::f32, {{"group", std::int64_t{2}}}), "Fold?");
+  EXPECT_EQ(of("Fold", graph::DType::f32, {{"activation", std::string("Relu")}}), "Fold?");
+}
+
+TEST(FileGraph, AnOperatorMayRunAsOthers) {
+  const forward::Profile profile = forward::parse_profile(
+      R"json({"profile": "p", "operators": "onnx", "kernels": {"plain": ["Make", "Join"]}, "reuse": "1",
+       "ops": {"Soft": {"in_place": "1"}, "Gate": {"steps": ["Make 1", "Soft a", "Join 1 b"]}}})json",
+      "p.json");
+  graph::ForwardGraph graph =
+      Builder().op("Make", {"x"}, "a").op("Gate", {"a"}, "b").op("Make", {"b"}, "y").returns({"y"}).graph();
+  const graph::ForwardGraph result = forward::with_profile(graph, profile);
+  std::string kinds;
+  for (const graph::Op& op : result.ops) kinds += op.kind + ' ';
+  EXPECT_EQ(kinds, "Make Make Soft Join Make ");
+  EXPECT_EQ(shares(result), "b.Soft of b.Make");
+  EXPECT_TRUE(result.unaccounted.empty());
+  EXPECT_EQ(peak(result), 3 * 4000u);  // x is gone after a: a, its gate, b
+}
+
+TEST(FileGraph, AnInputUsedTwiceIsNotOverwritten) {
+  graph::ForwardGraph graph =
+      Builder().op("Make", {"x"}, "a").op("Soft", {"a"}, "b").op("Make", {"b"}, "y").returns({"y"}).graph();
+  const graph::ValueId a = graph.ops[1].inputs[0];
+  graph.ops[1].arguments = {{a, {}}};
+  EXPECT_EQ(shares(forward::with_profile(graph, profile_of())), "b of a");
+  graph.ops[1].arguments = {{a, {}}, {a, {}}};
+  EXPECT_EQ(shares(forward::with_profile(graph, profile_of())), "");
+  graph.ops[1].arguments = {{{}, graph::TensorId{0}}, {a, {}}};  // the rule means the weight
+  EXPECT_EQ(shares(forward::with_profile(graph, profile_of())), "");
 }
 
 TEST(FileGraph, ReusesThePlaceGivenUpLastAndKeepsIt) {
@@ -330,6 +452,13 @@ TEST(FileGraph, TheLargerBodyCounts) {
   EXPECT_EQ(peak(forward::with_profile(with_bodies(9000, 7000), profile_of())), 4000u + 36'000 + 4000);
   checked.forward = graph;
   EXPECT_NO_THROW(graph::validate(checked));
+}
+
+TEST(FileGraph, OperatorsOfBodiesAreAccountedFor) {
+  const forward::Profile profile = forward::parse_profile(
+      R"({"profile": "p", "operators": "onnx", "kernels": {"plain": ["Make"]}})", "p.json");
+  EXPECT_EQ(forward::with_profile(with_bodies(5, 7), profile).unaccounted,
+            (std::vector<std::string>{"Choose", "Soft"}));
 }
 
 TEST(FileGraph, BodiesShareNoPlacesWithWhatIsAround) {

@@ -484,7 +484,8 @@ TEST(ForwardScene, a_file_s_own_symbols_can_be_chosen) {
   EXPECT_EQ(symbols_of(graph, request), (std::vector<std::uint64_t>{2, 7, 4, 5}));
   request.sizes.push_back({"height", 6});
   EXPECT_THROW(symbols_of(graph, request), Error);
-  graph.least.push_back({graph::SymbolId{3}, graph::SizePoly::symbol(graph::kSequence), 2});
+  const graph::SizePoly tokens = graph::SizePoly::symbol(graph::kSequence), two(2);
+  graph.chosen.push_back({graph::SymbolId{3}, tokens, two, two, tokens});
   EXPECT_EQ(symbols_of(graph, {.sequence = 3}), (std::vector<std::uint64_t>{1, 3, 0, 2}));
 }
 

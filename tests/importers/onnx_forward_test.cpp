@@ -75,10 +75,10 @@ TEST(OnnxInference, WhatTheFileDoesNotSayIsMarked) {
                                                 .text(kNode, node("Relu", {"x"}, {"y"}))
                                                 .text(kNode, node("Relu", {"y"}, {"z"}))
                                                 .text(kInput, value("x", kFloat, {"batch", "8"}))
-                                                .text(kValueInfo, value("y", kFloat, {"batch", "8"}))));
+                                                .text(kValueInfo, value("y", kFloat, {"batch", ""}))));
   for (const graph::Value& one : graph.forward->values) {
     EXPECT_TRUE(one.shape) << one.name;
-    EXPECT_EQ(one.inferred, one.name == "z") << one.name;
+    EXPECT_EQ(one.half_declared, one.name == "y") << one.name;
   }
 }
 
@@ -144,6 +144,7 @@ TEST(OnnxInference, OpenSizesHaveNames) {
     EXPECT_EQ(type_of(graph, "a"), "F32 [B, 3, x[2]]") << size;
     EXPECT_EQ(type_of(graph, "y"), "F32 [B, 3, x[2]]") << size;
     ASSERT_EQ(graph.forward->sizes.size(), 3u);
+    for (const graph::NamedSize& one : graph.forward->sizes) EXPECT_TRUE(one.open) << one.name;
   }
 }
 
@@ -309,9 +310,10 @@ TEST(OnnxInference, IsLeftOutForWhatReadsTensorsAlone) {
   const graph::MetaGraph graph = importers::read_onnx(source);
   ASSERT_TRUE(graph.forward);
   EXPECT_EQ(graph.forward->ops.size(), 3u);
-  for (const graph::Value& one : graph.forward->values) EXPECT_FALSE(one.inferred) << one.name;
+  for (const graph::Value& one : graph.forward->values)
+    EXPECT_EQ(one.shape.has_value(), one.name == "v0") << one.name;
   const graph::MetaGraph whole = importers::read_onnx(testing::memory_source("model.onnx", long_chain(3)));
-  EXPECT_TRUE(std::ranges::any_of(whole.forward->values, &graph::Value::inferred));
+  for (const graph::Value& one : whole.forward->values) EXPECT_TRUE(one.shape) << one.name;
 }
 
 TEST(OnnxInference, ASlowModelIsGivenUp) {
@@ -425,6 +427,31 @@ TEST(OnnxForward, OperatorsUseValuesAndWeights) {
   EXPECT_EQ(shape_text(graph, "x"), "B, S + P, 4");
   EXPECT_EQ(shape_text(graph, "hidden"), "B, S + P, 2");
   EXPECT_EQ(shape_text(graph, "y"), "unknown");
+}
+
+TEST(OnnxForward, OperatorsKeepPositionsAndAttributes) {
+  const graph::MetaGraph graph = read_plain(
+      model(Proto()
+                .text(kNode, node("Op", {"x", "", "w", "x"}, {"y"})
+                                 .text(5, attribute_ints("pads", {1, 2}))
+                                 .text(5, Proto().text(1, "mode").text(4, "linear").number(20, 3))
+                                 .text(5, Proto().text(1, "axis").number(3, ~std::uint64_t{0}).number(20, 2))
+                                 .text(5, Proto().text(1, "long").text(4, std::string(100, 'x'))))
+                .text(kInput, value("x", kFloat, {"2"}))
+                .text(kInitializer, raw_tensor("w", kFloat, {4}, floats(4)))));
+  const graph::Op& op = graph.forward->ops.at(0);
+  EXPECT_EQ(op.inputs.size(), 1u);
+  ASSERT_EQ(op.arguments.size(), 4u);
+  EXPECT_EQ(op.arguments[0].value, op.inputs[0]);
+  EXPECT_EQ(op.arguments[1], graph::Argument{});
+  EXPECT_EQ(op.arguments[2].weight, graph::TensorId{0});
+  EXPECT_EQ(op.arguments[3], op.arguments[0]);
+  const std::vector<std::pair<std::string, graph::Attribute>> expected = {
+      {"pads", std::vector<std::int64_t>{1, 2}},
+      {"mode", std::string("linear")},
+      {"axis", std::int64_t{-1}},
+      {"long", {}}};
+  EXPECT_EQ(op.attributes, expected);
 }
 
 TEST(OnnxForward, DimensionNamesBecomePolynomials) {

@@ -16,7 +16,8 @@ API = {
     "RegisterAllocator": 176, "GetKeyValue": 297, "ReleaseKeyValuePairs": 300, "AllocatorGetStats": 319,
 }
 API_VERSION = 23  # the first with AllocatorGetStats
-ELEMENTS = {"float32": 1, "int64": 7, "bool": 9}
+ELEMENTS = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11,
+            "uint32": 12, "uint64": 13}
 FATAL = 4
 
 ALLOCATE = ctypes.CFUNCTYPE(POINTER, POINTER, SIZE)

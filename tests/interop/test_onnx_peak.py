@@ -1,16 +1,21 @@
-"""The projected activation peak of an ONNX file beside what onnxruntime asks its allocator for.
+"""The projected activation peak of an ONNX file beside what onnxruntime asks its allocator for: of exported networks, of
+onnx's own test cases for each operator, and kernel by kernel.
 
 Compared with graph optimizations off: the operators are then the file's. Two figures of a run:
 - the most that is asked for at once, each value by itself, as in a first run: `activation_peak`;
 - with the memory pattern, from the second run on, one buffer for all values but outputs: `activation_reserved`.
 The inputs are the caller's, who keeps them: they are projected and not asked for. Nothing else differs: with onnxruntime
-1.31 the first figure is right to the byte, the second too where all shapes are known.
+1.32 both figures are right to the byte, unless the projection names operators for which it does not account, or sizes
+that it does not know: then it is an estimate.
 Printed beside: the peak with all optimizations (another graph), and the arena's own account, which holds the weights,
 too, and rounds what it gives out up to twice the size.
 """
 
+import collections
+import concurrent.futures
 import json
 import logging
+import os
 import pathlib
 import tempfile
 import unittest
@@ -22,7 +27,7 @@ import torch
 import transformers
 from common import loadline
 from onnx import TensorProto, helper, numpy_helper
-from ort_memory import Runtime, Session, shared_library
+from ort_memory import ELEMENTS, Runtime, Session, shared_library
 
 PROFILE = pathlib.Path(__file__).parents[2] / "assets" / "profiles" / "onnxruntime.json"
 logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of every package that it could do without
@@ -65,6 +70,78 @@ class Convolutional(torch.nn.Module):
     def forward(self, x):
         x = self.stem(x)
         return self.out(torch.relu(x + self.block(x)))
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.layers = getattr(torch.nn, kind)(24, 32, batch_first=True, **options)
+        self.out = torch.nn.Linear(64 if options.get("bidirectional") else 32, 10)
+
+    def forward(self, x):
+        return self.out(self.layers(x)[0])
+
+
+def networks():
+    """Networks with a name, an input, and the exporter's options: kernels with workspaces, and activations made of others."""
+    n, image = torch.nn, torch.rand(2, 3, 64, 64)
+    classifier = n.Sequential(n.Conv2d(3, 64, 11, 4, 2), n.ReLU(), n.MaxPool2d(3, 2), n.Conv2d(64, 192, 5, padding=2), n.ReLU(), n.MaxPool2d(3, 2),
+                              n.Conv2d(192, 256, 3, padding=1), n.ReLU(), n.AdaptiveAvgPool2d(1), n.Flatten(), n.Dropout(), n.Linear(256, 10))
+    mobile = n.Sequential(n.Conv2d(3, 16, 3, 2, 1, bias=False), n.BatchNorm2d(16), n.Hardswish(), n.Conv2d(16, 16, 3, 1, 1, groups=16), n.ReLU6(),
+                          n.Conv2d(16, 40, 1), n.Hardswish(), n.Conv2d(40, 40, 5, 2, 2, groups=40), n.Mish(), n.Conv2d(40, 128, 1), n.AdaptiveAvgPool2d(1))
+    decoder = n.Sequential(n.Conv2d(3, 16, 3, 2), n.InstanceNorm2d(16, affine=True), n.LeakyReLU(), n.ConvTranspose2d(16, 8, 4, 2), n.PReLU(),
+                           n.Upsample(scale_factor=2, mode="bilinear"), n.AvgPool2d(3, 1, 1), n.PixelShuffle(2))
+    sound = n.Sequential(n.Conv1d(8, 16, 5, 2), n.ReLU(), n.BatchNorm1d(16), n.MaxPool1d(2), n.Conv1d(16, 32, 3, groups=4), n.AdaptiveAvgPool1d(1))
+    volume = n.Sequential(n.Conv3d(3, 16, 3, padding=1), n.ReLU(), n.MaxPool3d(2), n.Conv3d(16, 32, 3), n.ELU())
+    encoder = n.TransformerEncoder(n.TransformerEncoderLayer(64, 4, 128, batch_first=True), 2, enable_nested_tensor=False)
+    tokens, frames = torch.rand(2, 30, 64), torch.rand(3, 20, 24)
+    for name, model, x in (("classifier", classifier, torch.rand(1, 3, 96, 96)), ("mobile", mobile, image), ("decoder", decoder, image),
+                           ("sound", sound, torch.rand(2, 8, 200)), ("volume", volume, torch.rand(1, 3, 12, 20, 20))):
+        for options in ({"dynamo": True}, {"dynamo": False, "opset_version": 17}, {"dynamo": False, "opset_version": 13}):
+            yield f"{name}, {options.get('opset_version', 'dynamo')}", model, x, options
+    for opset in (18, 21, 23):
+        yield f"encoder, opset {opset}", encoder, tokens, {"dynamo": True, "opset_version": opset}
+    for kind in ("RNN", "GRU", "LSTM"):
+        for more in ({}, {"bidirectional": True, "num_layers": 2}):
+            for dynamo in (True, False):
+                yield f"{kind}{', both ways' if more else ''}, {'dynamo' if dynamo else 'older'}", Recurrent(kind, **more), frames, {"dynamo": dynamo}
+
+
+def operator_cases():
+    """onnx's own models of each operator, with what goes in: those of plain numbers, not those of functions written out."""
+    from onnx.backend.test.case.node import collect_testcases
+    for case in collect_testcases(None):
+        if case.model is None or case.name.endswith("_expanded") or "_expanded_" in case.name:
+            continue
+        names, values = [value.name for value in case.model.graph.input], case.data_sets[0][0]
+        if len(names) == len(values) and all(isinstance(v, (numpy.ndarray, numpy.generic)) and str(v.dtype) in ELEMENTS for v in values):
+            yield case.name, case.model, {name: numpy.ascontiguousarray(v).reshape(numpy.shape(v)) for name, v in zip(names, values)}
+
+
+def among_transposes(model):
+    """The same operator, where what it takes was made before it and what it makes is not the graph's: it may work in place. None
+    where that cannot be made."""
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    graph = changed.graph
+    if len(graph.node) != 1 or any(o.type.WhichOneof("value") != "tensor_type" for o in graph.output):
+        return None
+    node, made, taken = onnx.NodeProto(), [], []
+    node.CopyFrom(graph.node[0])
+    for value in graph.input:
+        rank, kind = len(value.type.tensor_type.shape.dim), value.type.tensor_type.elem_type
+        if rank > 1 or (rank == 1 and kind == TensorProto.FLOAT):  # not axes, shapes and the like
+            made.append(helper.make_node("Transpose", [value.name], [value.name + " before"], perm=list(range(rank))))
+            for i, name in enumerate(node.input):
+                node.input[i] = name + " before" if name == value.name else name
+    for value in graph.output:
+        rank = len(value.type.tensor_type.shape.dim)
+        taken.append(helper.make_node("Transpose", [value.name], [value.name + " after"], **({"perm": list(range(rank))} if rank else {})))
+        graph.value_info.add().CopyFrom(value)
+        value.name += " after"
+    del graph.node[:]
+    graph.node.extend([*made, node, *taken])
+    return changed if made else None
 
 
 class FirstOutput(torch.nn.Module):
@@ -176,6 +253,62 @@ class OnnxPeak(unittest.TestCase):
                               external_data=False, verbose=False)
         self.compare("convolutional", {"x": image.numpy()}, WITHIN)
 
+    # ---- networks and operators: equal, or an estimate that says so
+
+    def measured(self, inputs):
+        """What onnxruntime asks for: in a first run, and with the memory pattern; None where it cannot run the model."""
+        outputs = [output.name for output in onnx.load(self.path, load_external_data=False).graph.output]
+        try:
+            return self.asked(inputs, outputs)[0], self.asked(inputs, outputs, runs=2, pattern=True)[0]
+        except RuntimeError:
+            return None
+
+    @staticmethod
+    def judged(path, measured, given):
+        """"equal", "estimate", or the two figures and what they should be."""
+        ours = json.loads(loadline("plan", path, "--batch", 1, "--seq", 1, "--method", "staged_ring", "--json"))["forward"]
+        figures = ours.get("activation_peak", 0) - given, ours.get("activation_reserved", 0) - given
+        return "equal" if figures == measured else "estimate" if ours["unaccounted"] or ours["unknown_values"] else (figures, measured)
+
+    def show(self, verdicts):
+        """Prints and checks them: at most 2 of 100 figures that are not called an estimate may differ."""
+        counts = collections.Counter(verdict if isinstance(verdict, str) else "wrong" for verdict in verdicts.values())
+        print(f"  {len(verdicts)} models: {dict(counts)}")
+        wrong = {name: verdict for name, verdict in verdicts.items() if not isinstance(verdict, str)}
+        for name, (figures, truth) in wrong.items():
+            print(f"    {name:60} projected {figures}, asked for {truth}")
+        self.assertGreater(counts["equal"], 0.6 * len(verdicts))
+        self.assertLessEqual(len(wrong), 0.02 * (counts["equal"] + len(wrong)), wrong)
+
+    def test_networks(self):
+        torch.manual_seed(1)
+        verdicts = {}
+        for name, model, x, options in networks():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.onnx.export(model.eval(), (x,), str(self.path), input_names=["x"], output_names=["y"], verbose=False,
+                                  **({"external_data": False} if options["dynamo"] else {}), **options)
+            verdicts[name] = self.judged(self.path, self.measured({"x": x.numpy()}), x.numpy().nbytes)
+        self.show(verdicts)
+        self.assertEqual(set(verdicts.values()), {"equal"}, verdicts)
+
+    def test_operators(self):
+        folder, waiting, kinds = self.path.parent, {}, set()
+        for name, model, inputs in operator_cases():
+            kind = model.graph.node[0].op_type
+            variants = {name: model} if kind in kinds else {name: model, f"{name} among others": among_transposes(model)}
+            kinds.add(kind)
+            for variant, graph in variants.items():
+                if graph is None:
+                    continue
+                self.path = folder / f"{len(waiting)}.onnx"
+                onnx.save(graph, self.path)
+                if truth := self.measured(inputs):
+                    waiting[variant] = self.path, truth, sum(array.nbytes for array in inputs.values())
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            verdicts = dict(zip(waiting, pool.map(lambda row: self.judged(*row), waiting.values())))
+        self.show(verdicts)
+
     # ---- kernel by kernel
 
     def save(self, nodes, inputs, outputs, tensors, opset):
@@ -205,7 +338,9 @@ class OnnxPeak(unittest.TestCase):
         others = ("Abs Add Cos Div Dropout Erf Exp Floor Gelu LpNormalization Max Mul Neg Pow Reciprocal Round Sign Sin Sqrt Sub "
                   "Sum Transpose").split()
         binary = {kind: [numpy.ones((60, 70), numpy.float32)] for kind in ("Add", "Div", "Max", "Mul", "Pow", "Sub", "Sum")}
-        for kind in [*(kind for kind, rule in rules.items() if "view" in rule or "in_place" in rule), *others]:
+        newer = ("BitCast", "TensorScatter")  # than the opset here
+        kinds = [kind for kind, rule in rules.items() if ("view" in rule or "in_place" in rule) and kind not in (*newer, "Scatter")]
+        for kind in [*kinds, *others]:
             with self.subTest(kind=kind):
                 rule = rules.get(kind, {})
                 shape = (1, 60, 70) if kind == "Squeeze" else (60, 70)
@@ -213,7 +348,7 @@ class OnnxPeak(unittest.TestCase):
                 self.assertEqual(count, [1, 1] if "view" in rule else [1, 2] if "in_place" in rule else [2, 2])
 
     def test_convolutions_take_a_buffer(self):
-        """For each thread, of which sessions here have one; a plain 1x1 convolution needs none, which the profile does not tell apart."""
+        """For each thread, of which sessions here have one; a plain 1x1 convolution needs none."""
         attributes = {"3x3": {"pads": [1] * 4}, "depthwise": {"pads": [1] * 4, "group": 8}, "strided 1x1": {"strides": [2, 2]}, "1d": {"pads": [1, 1]}}
         weights = {"3x3": (8, 8, 3, 3), "depthwise": (8, 1, 3, 3), "strided 1x1": (8, 8, 1, 1), "1x1": (8, 8, 1, 1), "1d": (8, 8, 3)}
         for name, sides in weights.items():

@@ -129,7 +129,9 @@ std::string figures_text(const load::RequestPass& pass) {
   if (peak.bytes == 0 && peak.unknown > 0) {
     text += fmt::format("  activations not known: {}\n", unknown);
   } else {
-    text += fmt::format("  activations {} at most, at {}\n", format_bytes(peak.bytes),
+    const bool estimate = forward::is_estimate(pass.model(), *pass.figures());
+    text += fmt::format("  activations {}{}, at {}\n", estimate ? "about " : "",
+                        format_bytes(peak.bytes) + (estimate ? "" : " at most"),
                         safe_display(forward::op_text(pass.model().graph->ops[peak.op]), 80));
     if (pass.figures()->reserved != peak.bytes)
       text += fmt::format("    the allocator of this profile reserves {} for them\n",
@@ -139,7 +141,7 @@ std::string figures_text(const load::RequestPass& pass) {
     if (file && !pass.model().profile.empty())
       text += fmt::format("    {} of {} values reuse the memory of another\n",
                           forward::sharing_values(*pass.model().graph), pass.model().graph->values.size());
-    if (peak.unknown > 0) text += fmt::format("    at least: {}\n", unknown);
+    if (peak.unknown > 0) text += fmt::format("    an estimate: {}\n", unknown);
   }
   if (peak.cache_bytes > 0) text += fmt::format("  cache {} afterwards\n", format_bytes(peak.cache_bytes));
   return text;
@@ -190,6 +192,7 @@ Json forward_json(const load::RequestPass& pass) {
   json["activation_peak_op"] = json_text(forward::op_text(pass.model().graph->ops[pass.figures()->peak.op]));
   json["unknown_values"] = pass.figures()->peak.unknown;
   if (pass.model().source == forward::ForwardSource::file) {
+    json["unaccounted"] = json_texts(pass.model().graph->unaccounted);
     json["sharing_values"] = forward::sharing_values(*pass.model().graph);
     json["dims"] = sizes_json(pass);
   }

@@ -109,9 +109,10 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
     tooltip(ui, hint);
   };
   const bool sum = at.temporaries > 0 && at.activations > 0;
-  words(fmt::format("{}at the peak{}", sum ? format_bytes(figures.peak.bytes) + " " : "",
-                    figures.peak.unknown > 0 ? ", at least" : ""),
-        "Activations and temporaries alive at once, by a sum", ui.theme->muted);
+  words(
+      fmt::format("{}at the peak{}", sum ? format_bytes(figures.peak.bytes) + " " : "",
+                  forward::is_estimate(document.forward.scene.value()->model, figures) ? ", estimated" : ""),
+      "Activations and temporaries alive at once, by a sum", ui.theme->muted);
   if (figures.reserved != figures.peak.bytes)
     words(fmt::format("the profile's allocator holds {}", format_bytes(figures.reserved)), "",
           ui.theme->muted);
@@ -123,7 +124,11 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
   entry(PassLane::weights, plot_.data().weight_bytes);
   if (figures.peak.unknown > 0)
     words(fmt::format("{} of unknown size", counted(figures.peak.unknown, "value")),
-          "Their shapes are unknown: the peak is a lower bound", ui.theme->warning);
+          "Their shapes are unknown: the peak is an estimate", ui.theme->warning);
+  if (const auto& kinds = document.forward.scene.value()->model.graph->unaccounted; !kinds.empty())
+    words(fmt::format("{} not accounted for", join_names(kinds, 2)),
+          "The profile does not say what these operators need as they stand here: the peak is an estimate",
+          ui.theme->warning);
 }
 
 void LifetimesPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {

@@ -126,7 +126,7 @@ ForwardModel forward_model(const graph::MetaGraph& graph, const ForwardAssets& a
   if (graph.forward) {
     model.source = ForwardSource::file;
     if (runs(profile, graph)) {
-      model.graph = with_profile(*graph.forward, profile);
+      model.graph = with_profile(*graph.forward, profile, graph.tensors);
       model.profile = profile.id;
       model.allocator = profile.allocator;
     } else {
@@ -217,6 +217,10 @@ std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::ui
   return forward_figures(model, graph::symbol_values(*model.graph, batch, sequence, past));
 }
 
+bool is_estimate(const ForwardModel& model, const ForwardFigures& figures) {
+  return figures.peak.unknown > 0 || (model.graph && !model.graph->unaccounted.empty());
+}
+
 std::vector<graph::ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures,
                                          std::uint32_t op) {
   std::vector<graph::ValueId> alive;
@@ -276,6 +280,10 @@ std::uint64_t cached(const ForwardModel& model, std::uint64_t sequence, std::uin
 std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t batch, std::uint64_t sequence,
                                     std::uint64_t past) {
   std::vector<std::string> notes;
+  if (model.graph && !model.graph->unaccounted.empty())
+    notes.push_back(
+        fmt::format("activations are an estimate: profile '{}' does not account for {} as it stands here",
+                    safe_display(model.profile, 40), join_names(model.graph->unaccounted, 5)));
   if (!model.graph || !model.bound || model.source != ForwardSource::architecture) return notes;
   const graph::ForwardGraph& graph = *model.graph;
   if (auto beyond = beyond_table(*model.bound, sequence + past)) notes.push_back(std::move(*beyond));

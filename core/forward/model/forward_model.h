@@ -140,6 +140,10 @@ std::optional<ForwardFigures> forward_figures(const ForwardModel& model,
 std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::uint64_t batch,
                                               std::uint64_t sequence, std::uint64_t past);
 
+// Whether the figures of activations are an estimate: sizes are unknown, or the profile does not account for
+// some operators.
+bool is_estimate(const ForwardModel& model, const ForwardFigures& figures);
+
 // The activations and temporaries alive during an operator, largest first, without those of 0 bytes.
 std::vector<graph::ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures,
                                          std::uint32_t op);
@@ -149,7 +153,8 @@ std::string op_text(const graph::Op& op);
 // --- Notes beside the figures of a pass: reasons why they may not hold.
 
 // Notes on positions beyond a learned table, a sequence on which nothing depends, an encoder that has run in
-// an earlier pass, and parts that the asset leaves out. Empty for a model without a graph of an architecture.
+// an earlier pass, and parts that the asset leaves out; of a file's own operators, on those that the profile
+// does not account for. Empty for a model without a graph.
 std::vector<std::string> pass_notes(const ForwardModel& model, std::uint64_t batch, std::uint64_t sequence,
                                     std::uint64_t past);
 

@@ -1,4 +1,4 @@
-// One walk over the operators, with a reference count for each piece of memory.
+// What rules see; operators that run as others; one walk with a reference count for each piece of memory.
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/pass/execution_order.h"
@@ -6,9 +6,12 @@
 #include "core/graph/name.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include <fmt/core.h>
 
@@ -23,13 +26,272 @@ constexpr std::uint64_t kMostWork = 50'000'000;  // steps of expressions: an ope
 
 std::uint32_t index(graph::ValueId id) { return static_cast<std::uint32_t>(id); }
 
+// --- Operators that run as others.
+
+// The graph with the steps of an operator in its place, if its rule has any. What steps leave to later ones
+// has the shape of the operator's result.
+class Expansion {
+ public:
+  Expansion(const graph::ForwardGraph& from, const Profile& profile) : graph_(from), profile_(profile) {}
+
+  graph::ForwardGraph run() {
+    graph_.ops = expanded(std::move(graph_.ops));
+    for (std::size_t i = 0; i < graph_.bodies.size(); ++i)
+      graph_.bodies[i].ops = expanded(std::move(graph_.bodies[i].ops));
+    return std::move(graph_);
+  }
+
+ private:
+  std::vector<graph::Op> expanded(std::vector<graph::Op> ops) {
+    std::vector<graph::Op> result;
+    result.reserve(ops.size());
+    for (graph::Op& op : ops) {
+      const OpRule& rule = profile_.rule(op.kind);
+      if (rule.steps.empty() || op.outputs.size() != 1 || !op.bodies.empty())
+        result.push_back(std::move(op));
+      else
+        add_steps(op, rule.steps, result);
+    }
+    return result;
+  }
+
+  void add_steps(const graph::Op& op, const std::vector<OpRule::Step>& steps, std::vector<graph::Op>& to) {
+    std::vector<graph::ValueId> made;
+    for (const OpRule::Step& step : steps) {
+      graph::Op fresh = {
+          .kind = step.kind, .name = op.name, .inputs = {}, .weights = op.weights, .outputs = {}};
+      for (const std::string& word : step.arguments) {
+        graph::Argument argument;
+        if (word[0] >= 'a')
+          argument.value = made[static_cast<std::size_t>(word[0] - 'a')];
+        else if (const auto at = static_cast<std::size_t>(word[0] - '1'); at < op.arguments.size())
+          argument = op.arguments[at];
+        else if (op.arguments.empty() && at < op.inputs.size())
+          argument.value = op.inputs[at];
+        fresh.arguments.push_back(argument);
+        if (argument.value && std::ranges::find(fresh.inputs, *argument.value) == fresh.inputs.end())
+          fresh.inputs.push_back(*argument.value);
+      }
+      made.push_back(op.outputs.front());
+      if (made.size() < steps.size()) {
+        made.back() = graph::ValueId{static_cast<std::uint32_t>(graph_.values.size())};
+        graph::Value value = graph_.value(op.outputs.front());
+        value.name += fmt::format(".{}", step.kind);
+        graph_.values.push_back(std::move(value));
+      }
+      fresh.outputs.push_back(made.back());
+      to.push_back(std::move(fresh));
+    }
+  }
+
+  graph::ForwardGraph graph_;
+  const Profile& profile_;
+};
+
+// --- What rules see of an operator.
+
+// Names and functions for the rules of operators of `graph`; sizes that rules choose become symbols of `to`.
+class OperatorScope {
+ public:
+  OperatorScope(const graph::ForwardGraph& graph, std::span<const graph::Tensor> tensors,
+                const Profile& profile, graph::ForwardGraph& to)
+      : graph_(graph), tensors_(tensors), profile_(profile), to_(to) {}
+
+  // A name whose value is unknown is null. `lets`: the names of the profile that can be seen, from the first.
+  assets::Scope of(const graph::Op& op, std::size_t lets = SIZE_MAX) {
+    return {[this, &op, lets](std::string_view name) { return name_value(op, name, lets); },
+            [this, &op](std::string_view function, std::span<const assets::Datum> arguments) {
+              return call(op, function, arguments);
+            },
+            &work_};
+  }
+
+  // Whether the sizes of all that goes in and comes out are known.
+  bool is_sized(const graph::Op& op) const {
+    const auto known = [&](graph::ValueId id) { return graph::value_bytes(graph_.value(id)).has_value(); };
+    return std::ranges::all_of(op.inputs, known) && std::ranges::all_of(op.outputs, known);
+  }
+
+  // Whether the profile says what the operator needs as it stands.
+  bool is_accounted_for(const graph::Op& op) {
+    const FileRules& file = profile_.file;
+    if (file.movers.contains(op.kind)) return true;
+    const auto rule = profile_.ops.find(op.kind);
+    if (rule == profile_.ops.end() && !file.plain.contains(op.kind)) return false;
+    const auto is_known_type = [&](graph::ValueId id) {
+      const std::optional<graph::DType>& dtype = graph_.value(id).dtype;
+      return !dtype || file.types.empty() || std::ranges::find(file.types, *dtype) != file.types.end();
+    };
+    if (rule == profile_.ops.end())
+      return std::ranges::all_of(op.inputs, is_known_type) && std::ranges::all_of(op.outputs, is_known_type);
+    const OpRule& of_kind = rule->second;
+    const auto is_known = [&](const auto& attribute) {
+      return !of_kind.attributes ||
+             std::ranges::find(*of_kind.attributes, attribute.first) != of_kind.attributes->end();
+    };
+    if (!std::ranges::all_of(op.attributes, is_known)) return false;
+    if (!of_kind.condition.text().empty()) return !is_sized(op) || of_kind.condition.evaluate(of(op)).truth();
+    const bool shares = !of_kind.view.text().empty() || !of_kind.without.text().empty();
+    return shares ||
+           (std::ranges::all_of(op.inputs, is_known_type) && std::ranges::all_of(op.outputs, is_known_type));
+  }
+
+  // The value at a position of the inputs, from 0; nothing if a weight or nothing is there.
+  static std::optional<graph::ValueId> value_at(const graph::Op& op, std::size_t position) {
+    if (!op.arguments.empty())
+      return position < op.arguments.size() ? op.arguments[position].value : std::nullopt;
+    return position < op.inputs.size() ? std::optional(op.inputs[position]) : std::nullopt;
+  }
+
+ private:
+  assets::Datum name_value(const graph::Op& op, std::string_view name, std::size_t lets) {
+    const graph::Value* const first = op.inputs.empty() ? nullptr : &graph_.value(op.inputs.front());
+    const graph::Value* const out = op.outputs.empty() ? nullptr : &graph_.value(op.outputs.front());
+    const auto count = [](std::size_t number) { return assets::Datum(static_cast<std::int64_t>(number)); };
+    if (name == "B") return assets::Datum(graph::SizePoly::symbol(graph::kBatch));
+    if (name == "S") return assets::Datum(graph::SizePoly::symbol(graph::kSequence));
+    if (name == "P") return assets::Datum(graph::SizePoly::symbol(graph::kPast));
+    if (name == "inputs") return count(op.inputs.size());
+    if (name == "arguments") return count(std::max(op.arguments.size(), op.inputs.size()));
+    if (name == "results") return count(op.outputs.size());
+    if (name == "opset") return assets::Datum(graph_.opset);
+    if (name == "e" && out != nullptr) return element_bytes(out->dtype);
+    if (name == "out" && out != nullptr) return size(graph::value_bytes(*out));
+    if (name == "o" && out != nullptr) return width(*out);
+    if (name == "n" && first != nullptr) return rows(*first);
+    if (name == "c" && first != nullptr) return width(*first);
+    for (std::size_t i = 0; i < std::min(lets, profile_.file.let.size()); ++i)
+      if (profile_.file.let[i].first == name) return profile_.file.let[i].second.evaluate(of(op, i));
+    return attribute(op, name);
+  }
+
+  static assets::Datum attribute(const graph::Op& op, std::string_view name) {
+    for (const auto& [key, value] : op.attributes) {
+      if (key != name) continue;
+      if (const auto* const number = std::get_if<std::int64_t>(&value)) return assets::Datum(*number);
+      if (const auto* const real = std::get_if<double>(&value)) return assets::Datum(*real);
+      if (const auto* const text = std::get_if<std::string>(&value)) return assets::Datum(*text);
+      if (const auto* const list = std::get_if<std::vector<std::int64_t>>(&value))
+        return assets::Datum(std::vector<assets::Datum>(list->begin(), list->end()));
+    }
+    return {};
+  }
+
+  static assets::Datum size(const std::optional<graph::SizePoly>& poly) {
+    return poly ? assets::Datum(*poly) : assets::Datum();
+  }
+  static assets::Datum width(const graph::Value& value) {
+    if (!value.shape) return {};
+    return assets::Datum(value.shape->empty() ? graph::SizePoly(1) : value.shape->back());
+  }
+  static assets::Datum rows(const graph::Value& value) {
+    if (!value.shape) return {};
+    std::optional<graph::SizePoly> product(1);
+    for (std::size_t i = 0; product && i + 1 < value.shape->size(); ++i)
+      product = graph::SizePoly::product(*product, (*value.shape)[i]);
+    return size(product);
+  }
+  static assets::Datum element_bytes(const std::optional<graph::DType>& dtype) {
+    if (!dtype || graph::dtype_info(*dtype).block_elements != 1) return {};
+    return assets::Datum(static_cast<std::int64_t>(graph::dtype_info(*dtype).block_bytes));
+  }
+  static assets::Datum dimensions(const std::optional<std::vector<graph::SizePoly>>& shape) {
+    if (!shape) return {};
+    return assets::Datum(std::vector<assets::Datum>(shape->begin(), shape->end()));
+  }
+
+  std::optional<assets::Datum> call(const graph::Op& op, std::string_view function,
+                                    std::span<const assets::Datum> arguments) {
+    const auto number = [&](std::size_t i) { return i < arguments.size() ? arguments[i].number() : nullptr; };
+    if ((function == "shape" || function == "width" || function == "result") && arguments.size() == 1 &&
+        number(0) != nullptr && *number(0) > 0)
+      return described(op, function, static_cast<std::size_t>(*number(0) - 1));
+    if (function == "product" && arguments.size() == 2 && number(1) != nullptr)
+      return product(arguments[0], *number(1));
+    const bool compares = function == "choose"
+                              ? arguments.size() == 4
+                              : (function == "min" || function == "max") && arguments.size() == 2;
+    std::vector<graph::SizePoly> sizes;
+    for (const assets::Datum& one : arguments)
+      if (const auto known = one.size()) sizes.push_back(*known);
+    if (!compares || sizes.size() != arguments.size()) return std::nullopt;
+    if (function == "choose") return size(choose(sizes[0], sizes[1], sizes[2], sizes[3]));
+    if (function == "max") return size(choose(sizes[0], sizes[1], sizes[0], sizes[1]));
+    return size(choose(sizes[0], sizes[1], sizes[1], sizes[0]));
+  }
+
+  // `then` where a is more than b, else `otherwise`. Nothing beyond kMostChosen such sizes.
+  std::optional<graph::SizePoly> choose(const graph::SizePoly& a, const graph::SizePoly& b,
+                                        const graph::SizePoly& then, const graph::SizePoly& otherwise) {
+    constexpr std::size_t kMostChosen = 1000;
+    if (a.constant() && b.constant()) return *a.constant() > *b.constant() ? then : otherwise;
+    if (then == otherwise) return then;
+    graph::ChosenSize one = {{}, a, b, then, otherwise};
+    for (const graph::ChosenSize& known : to_.chosen) {
+      one.symbol = known.symbol;
+      if (known == one) return graph::SizePoly::symbol(known.symbol);
+    }
+    if (to_.chosen.size() == kMostChosen || to_.symbols.size() > UINT16_MAX) return std::nullopt;
+    one.symbol = graph::SymbolId{static_cast<std::uint16_t>(to_.symbols.size())};
+    to_.symbols.push_back(fmt::format("size {}", to_.chosen.size() + 1));
+    to_.chosen.push_back(one);
+    return graph::SizePoly::symbol(one.symbol);
+  }
+
+  assets::Datum described(const graph::Op& op, std::string_view function, std::size_t at) const {
+    if (function == "result") {
+      if (at >= op.outputs.size()) return {};
+      return dimensions(graph_.value(op.outputs[at]).shape);
+    }
+    if (const auto id = value_at(op, at))
+      return function == "shape" ? dimensions(graph_.value(*id).shape)
+                                 : element_bytes(graph_.value(*id).dtype);
+    const auto weight = at < op.arguments.size() ? op.arguments[at].weight : std::nullopt;
+    if (!weight || static_cast<std::size_t>(*weight) >= tensors_.size()) return {};
+    const graph::Tensor& tensor = tensors_[static_cast<std::size_t>(*weight)];
+    if (function == "width") return element_bytes(tensor.dtype);
+    std::vector<assets::Datum> list;
+    for (const std::uint64_t one : tensor.shape) list.emplace_back(static_cast<std::int64_t>(one));
+    return assets::Datum(std::move(list));
+  }
+
+  // Of the entries of a list from a position on; null if it is no list of sizes or the product is too large.
+  static assets::Datum product(const assets::Datum& of, std::int64_t from) {
+    if (of.list() == nullptr || from < 0) return {};
+    std::optional<graph::SizePoly> result(1);
+    for (auto i = static_cast<std::size_t>(from); result && i < of.list()->size(); ++i) {
+      const auto one = (*of.list())[i].size();
+      result = one ? graph::SizePoly::product(*result, *one) : std::nullopt;
+    }
+    return size(result);
+  }
+
+  const graph::ForwardGraph& graph_;
+  std::span<const graph::Tensor> tensors_;
+  const Profile& profile_;
+  graph::ForwardGraph& to_;
+  std::uint64_t work_ = kMostWork;
+};
+
+// --- One walk over the operators.
+
 class FileGraph {
  public:
-  FileGraph(const graph::ForwardGraph& from, const Profile& profile)
-      : from_(from), profile_(profile), is_output_(from.values.size(), false), now_(from.values.size()) {
+  FileGraph(const graph::ForwardGraph& from, std::span<const graph::Tensor> tensors, const Profile& profile)
+      : from_(from),
+        profile_(profile),
+        scope_(from, tensors, profile, to_),
+        is_output_(from.values.size(), false),
+        now_(from.values.size()) {
     to_.symbols = from.symbols;
-    to_.least = from.least;
+    to_.chosen = from.chosen;
     to_.sizes = from.sizes;
+    to_.opset = from.opset;
+    open_.resize(from.symbols.size(), false);
+    for (const bool open : {true, false})
+      for (const graph::NamedSize& size : from.sizes)
+        if (const auto at = position_of(size.taken_as); at < open_.size() && size.open == open)
+          open_[at] = open;
     for (const graph::ValueId id : from.outputs) is_output_[index(id)] = true;
     for (const graph::Body& body : from.bodies)
       for (const graph::ValueId id : body.outputs) is_output_[index(id)] = true;
@@ -51,49 +313,20 @@ class FileGraph {
     if (profile_.hold_block_inputs && !to_.ops.empty()) {
       std::vector<graph::ValueId>& held = to_.ops.back().held;
       held.insert(held.end(), to_.inputs.begin(), to_.inputs.end());
+      // what no operator uses is released with all else
+      std::ranges::copy_if(made_, std::back_inserter(held),
+                           [&](graph::ValueId id) { return !is_used_[index(id)]; });
     }
+    to_.unaccounted.assign(unaccounted_.begin(), unaccounted_.end());
     return std::move(to_);
   }
 
  private:
-  // The names that a rule sees for an operator. A name whose value is unknown is null.
-  assets::Scope scope(const graph::Op& op) {
-    return {[this, &op](std::string_view name) { return name_value(op, name); }, {}, &work_};
-  }
-
-  assets::Datum name_value(const graph::Op& op, std::string_view name) const {
-    const graph::Value* const first = op.inputs.empty() ? nullptr : &from_.value(op.inputs.front());
-    const graph::Value* const out = op.outputs.empty() ? nullptr : &from_.value(op.outputs.front());
-    if (name == "B") return assets::Datum(graph::SizePoly::symbol(graph::kBatch));
-    if (name == "S") return assets::Datum(graph::SizePoly::symbol(graph::kSequence));
-    if (name == "P") return assets::Datum(graph::SizePoly::symbol(graph::kPast));
-    if (name == "inputs") return assets::Datum(static_cast<std::int64_t>(op.inputs.size()));
-    if (name == "e" && out != nullptr && out->dtype && graph::dtype_info(*out->dtype).block_elements == 1)
-      return assets::Datum(static_cast<std::int64_t>(graph::dtype_info(*out->dtype).block_bytes));
-    if (name == "out" && out != nullptr) return size(graph::value_bytes(*out));
-    if (name == "o" && out != nullptr) return width(*out);
-    if (name == "n" && first != nullptr) return rows(*first);
-    if (name == "c" && first != nullptr) return width(*first);
-    return {};
-  }
-  static assets::Datum size(const std::optional<graph::SizePoly>& poly) {
-    return poly ? assets::Datum(*poly) : assets::Datum();
-  }
-  static assets::Datum width(const graph::Value& value) {
-    if (!value.shape) return {};
-    return assets::Datum(value.shape->empty() ? graph::SizePoly(1) : value.shape->back());
-  }
-  static assets::Datum rows(const graph::Value& value) {
-    if (!value.shape) return {};
-    std::optional<graph::SizePoly> product(1);
-    for (std::size_t i = 0; product && i + 1 < value.shape->size(); ++i)
-      product = graph::SizePoly::product(*product, (*value.shape)[i]);
-    return size(product);
-  }
-
-  // The position in op.inputs that a rule names (the rule counts from 1); nothing if it names none.
-  std::optional<std::size_t> input_of(const assets::Expression& rule, const graph::Op& op) {
-    return input_number(rule, scope(op));
+  // The value at the position of the inputs that a rule names; nothing if it names none or a weight is there.
+  std::optional<graph::ValueId> input_of(const assets::Expression& rule, const graph::Op& op) {
+    if (rule.text().empty()) return std::nullopt;
+    const auto position = input_number(rule, scope_.of(op));
+    return position ? OperatorScope::value_at(op, *position) : std::nullopt;
   }
 
   // Finds operators that only copy or view weights. They need not run, unless their result is an output of
@@ -104,12 +337,12 @@ class FileGraph {
       const auto leaves = [&](graph::ValueId id) { return is_output_[index(id)]; };
       if (std::ranges::any_of(op.outputs, leaves)) continue;
       const OpRule& rule = profile_.rule(op.kind);
-      const auto view = input_of(rule.view, op);
       const graph::Op* source = nullptr;
-      if (op.inputs.empty() && (view || rule.without.evaluate(scope(op)).truth()))
+      const assets::Scope seen = scope_.of(op);
+      if (op.inputs.empty() && (input_number(rule.view, seen) || rule.without.evaluate(seen).truth()))
         source = &op;
-      else if (view && *view < op.inputs.size())
-        source = constant_[index(op.inputs[*view])];
+      else if (const auto view = input_of(rule.view, op))
+        source = constant_[index(*view)];
       for (const graph::ValueId id : op.outputs) constant_[index(id)] = source;
     }
   }
@@ -124,9 +357,22 @@ class FileGraph {
     for (const graph::ValueId id : inputs) ++uses_[index(id)];
     for (const graph::ValueId id : outputs) ++uses_[index(id)];
     for (const graph::Op& op : ops) {
-      for (const graph::ValueId id : op.inputs) ++uses_[index(id)];
+      for (const graph::ValueId id : used_by(op)) ++uses_[index(id)];
       for (const graph::ValueId id : op.outputs) ++uses_[index(id)];
     }
+  }
+  // The values that an operator uses, each as often as the file lists it: first at the positions of its
+  // inputs, then those that only its bodies use.
+  static std::vector<graph::ValueId> used_by(const graph::Op& op) {
+    std::vector<graph::ValueId> used;
+    std::size_t met = 0;  // inputs are in the order in which they are listed first
+    for (const graph::Argument& argument : op.arguments) {
+      if (!argument.value) continue;
+      used.push_back(*argument.value);
+      if (met < op.inputs.size() && op.inputs[met] == *argument.value) ++met;
+    }
+    used.insert(used.end(), op.inputs.begin() + static_cast<std::ptrdiff_t>(met), op.inputs.end());
+    return used;
   }
 
   void add(graph::ValueId id) {
@@ -137,6 +383,13 @@ class FileGraph {
     place_.push_back(index(fresh));
     refers_.push_back(uses_[index(id)]);
     room_.push_back(room_of(from_.value(id)));
+    is_used_.push_back(false);
+  }
+
+  // The position of a size that is one symbol; SIZE_MAX for others.
+  static std::size_t position_of(const graph::SizePoly& size) {
+    const auto symbol = size.as_symbol();
+    return symbol ? static_cast<std::size_t>(*symbol) : SIZE_MAX;
   }
 
   // A number for each shape and element width; kNone if either is unknown, and for scalars, which are too
@@ -145,8 +398,12 @@ class FileGraph {
     if (!value.shape || value.shape->empty() || !value.dtype) return kNone;
     const graph::DTypeInfo& info = graph::dtype_info(*value.dtype);
     if (info.block_elements != 1) return kNone;
-    const auto is_fixed = [](const graph::SizePoly& size) { return size.constant().has_value(); };
-    if (value.inferred && !std::ranges::all_of(*value.shape, is_fixed)) return kNone;
+    // what the writer of the file could not infer, onnxruntime does not infer either
+    const auto is_unknown = [&](const graph::SizePoly& size) {
+      const std::size_t at = position_of(size);
+      return (at < open_.size() && open_[at]) || (value.half_declared && !size.constant());
+    };
+    if (std::ranges::any_of(*value.shape, is_unknown)) return kNone;
     std::string key = fmt::format("{}/{}:", body_, info.block_bytes);  // bodies are planned for themselves
     for (const graph::SizePoly& size : *value.shape) key += size.text(numbers_) + ',';
     const auto fresh = static_cast<std::uint32_t>(given_up_.size());
@@ -157,16 +414,13 @@ class FileGraph {
 
   // The value whose memory `id` shares, or kNone for memory of its own.
   std::uint32_t shared_place(const graph::Op& op, const OpRule& rule, graph::ValueId id) {
-    const auto view = input_of(rule.view, op);
-    if (view && *view < op.inputs.size() && can_be_view(from_.value(op.inputs[*view]), from_.value(id)))
-      if (const std::uint32_t place = place_of(op.inputs[*view]); place != kNone) return place;
+    if (const auto view = input_of(rule.view, op); view && can_be_view(from_.value(*view), from_.value(id)))
+      if (const std::uint32_t place = place_of(*view); place != kNone) return place;
     const std::uint32_t room = room_[index(now_[index(id)])];
     if (room == kNone) return kNone;
-    const auto preferred = input_of(rule.in_place, op);
-    for (std::size_t i = 0; preferred && i < op.inputs.size(); ++i) {
-      const graph::ValueId input = op.inputs[(i + *preferred) % op.inputs.size()];
-      const std::uint32_t place = place_of(input);
-      if (place != kNone && room_[index(now_[index(input)])] == room && refers_[place] == 1) return place;
+    if (const auto input = input_of(rule.in_place, op)) {
+      const std::uint32_t place = place_of(*input);
+      if (place != kNone && room_[index(now_[index(*input)])] == room && refers_[place] == 1) return place;
     }
     if (!profile_.reuse || given_up_[room].empty()) return kNone;
     const std::uint32_t place = given_up_[room].back();
@@ -217,10 +471,12 @@ class FileGraph {
     const OpRule& rule = profile_.rule(op.kind);
     graph::Op fresh = {.kind = op.kind, .name = op.name, .inputs = {}, .weights = op.weights, .outputs = {}};
     for (const graph::ValueId id : op.inputs) {
-      if (const graph::Op* const constant = constant_[index(id)])
+      if (const graph::Op* const constant = constant_[index(id)]) {
         pass_on(constant->weights, fresh);
-      else
-        fresh.inputs.push_back(now_[index(id)]);
+        continue;
+      }
+      fresh.inputs.push_back(now_[index(id)]);
+      is_used_[place_of(id)] = true;
     }
     for (const graph::ValueId id : op.held)
       if (constant_[index(id)] == nullptr) fresh.held.push_back(now_[index(id)]);
@@ -229,13 +485,17 @@ class FileGraph {
       fresh.outputs.push_back(now_[index(id)]);
       const bool first = id == op.outputs.front();
       if (!is_output_[index(id)]) share(shared_place(op, first ? rule : kPlain, id));
+      if (body_ == 0 && place_of(id) == index(now_[index(id)])) made_.push_back(now_[index(id)]);
     }
     for (const graph::ValueId id : op.temporaries) {
       add(id);
       fresh.temporaries.push_back(now_[index(id)]);
     }
-    add_temporaries(op, rule, fresh);
-    for (const graph::ValueId id : op.inputs)
+    if (scope_.is_accounted_for(op))
+      add_temporaries(op, rule, fresh);
+    else
+      unaccounted_.insert(op.kind);
+    for (const graph::ValueId id : used_by(op))
       if (constant_[index(id)] == nullptr) give_up(place_of(id));
     for (const graph::ValueId id : op.outputs) give_up(place_of(id));
     to_.ops.push_back(std::move(fresh));
@@ -260,8 +520,7 @@ class FileGraph {
   }
 
   void add_temporaries(const graph::Op& op, const OpRule& rule, graph::Op& fresh) {
-    const bool known = name_value(op, "out").size() && (op.inputs.empty() || name_value(op, "n").size());
-    for (std::size_t i = 0; known && i < rule.temporaries.size(); ++i) {
+    for (std::size_t i = 0; i < rule.temporaries.size() && scope_.is_sized(op); ++i) {
       const auto bytes = temporary_bytes(op, rule.temporaries[i]);
       if (bytes == graph::SizePoly(0)) continue;
       if (++temporaries_ > kMostTemporaries)
@@ -276,39 +535,45 @@ class FileGraph {
       place_.push_back(index(fresh.temporaries.back()));
       refers_.push_back(0);
       room_.push_back(kNone);
+      is_used_.push_back(false);
     }
   }
 
-  // The size of a temporary. Nothing if it does not fit in 64 bits: the file is at fault then, not the rule.
+  // The size of a temporary. Nothing if it is null, or does not fit in 64 bits: the file is at fault then,
+  // not the rule.
   std::optional<graph::SizePoly> temporary_bytes(const graph::Op& op, const assets::Expression& rule) {
     assets::Datum bytes;
     try {
-      bytes = rule.evaluate(scope(op));
+      bytes = rule.evaluate(scope_.of(op));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::limit) throw;
       return std::nullopt;
     }
-    if (!bytes.size()) rule.place().fail("'{}' is not a size", rule.text());
+    if (!bytes.size() && !bytes.null()) rule.place().fail("'{}' is not a size", rule.text());
     return bytes.size();
   }
 
   const graph::ForwardGraph& from_;
   const Profile& profile_;
+  graph::ForwardGraph to_;
+  OperatorScope scope_;
+  std::set<std::string> unaccounted_;
   std::vector<bool> is_output_;
   std::vector<const graph::Op*>
       constant_;                     // by value: the operator with its weights if it is a constant, else null
+  std::vector<bool> open_;           // by symbol: without a name, so that no two such sizes count as equal
   std::vector<std::uint32_t> uses_;  // by value
   std::vector<graph::ValueId> now_;  // by value: its number in to_
-  std::uint64_t work_ = kMostWork;
   std::size_t passed_on_ = 0;
   std::uint32_t body_ = 0;  // the body that runs; 0 for the graph itself
   std::uint32_t bodies_ = 0;
   std::size_t temporaries_ = 0;
-  graph::ForwardGraph to_;
   // per value of to_
   std::vector<std::uint32_t> place_;   // the value whose memory it uses
   std::vector<std::uint32_t> refers_;  // references to its memory, if the memory is its own
   std::vector<std::uint32_t> room_;
+  std::vector<bool> is_used_;         // by an operator, if the memory is its own
+  std::vector<graph::ValueId> made_;  // by operators of the graph itself, in memory of their own
   std::vector<std::string> numbers_;  // short names of symbols for the keys of rooms_: names may be long
   graph::TextMap<std::uint32_t> rooms_;
   std::vector<std::vector<std::uint32_t>> given_up_;  // by room: memory without references
@@ -316,8 +581,14 @@ class FileGraph {
 
 }  // namespace
 
-graph::ForwardGraph with_profile(const graph::ForwardGraph& graph, const Profile& profile) {
-  return FileGraph(graph, profile).run();
+graph::ForwardGraph with_profile(const graph::ForwardGraph& graph, const Profile& profile,
+                                 std::span<const graph::Tensor> tensors) {
+  const auto has_steps = [&](const graph::Op& op) { return !profile.rule(op.kind).steps.empty(); };
+  const auto any_has = [&](const auto& part) { return std::ranges::any_of(part.ops, has_steps); };
+  if (!any_has(graph) && std::ranges::none_of(graph.bodies, any_has))
+    return FileGraph(graph, tensors, profile).run();
+  const graph::ForwardGraph expanded = Expansion(graph, profile).run();
+  return FileGraph(expanded, tensors, profile).run();
 }
 
 std::size_t sharing_values(const graph::ForwardGraph& graph) {

@@ -173,7 +173,7 @@ std::vector<std::uint64_t> symbol_values(const graph::ForwardGraph& graph, std::
     before = &choice;
     values[static_cast<std::size_t>(*symbol)] = choice.size;
   }
-  return values;
+  return graph::with_chosen(graph, std::move(values));
 }
 
 std::vector<std::string> sizes_left_at_1(const graph::ForwardGraph& graph,

@@ -165,13 +165,15 @@ class Lowering {
   }
 
   graph::SizePoly least(const graph::SizePoly& of, std::uint64_t most) {
-    for (const graph::LeastOf& known : graph_.least)
-      if (known.of == of && known.most == most) return graph::SizePoly::symbol(known.symbol);
+    if (most > INT64_MAX) return of;
+    const graph::SizePoly bound(static_cast<std::int64_t>(most));
+    for (const graph::ChosenSize& known : graph_.chosen)
+      if (known.size == of && known.bound == bound) return graph::SizePoly::symbol(known.symbol);
     constexpr std::size_t kMostSymbols = 1000;
     if (graph_.symbols.size() == kMostSymbols) fail("more than a thousand different limits");
     const graph::SymbolId symbol{static_cast<std::uint16_t>(graph_.symbols.size())};
     graph_.symbols.push_back(fmt::format("min({}, {})", of.text(graph_.symbols), most));
-    graph_.least.push_back({symbol, of, most});
+    graph_.chosen.push_back({symbol, of, bound, bound, of});
     return graph::SizePoly::symbol(symbol);
   }
 

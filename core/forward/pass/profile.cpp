@@ -32,11 +32,23 @@ std::optional<graph::DType> dtype(const assets::AssetNode& root, std::string_vie
   return found;
 }
 
+// "Mul 1 a": an operator that another one runs as, at the position `at` among such steps.
+OpRule::Step step(const assets::AssetNode& node, std::size_t at) {
+  const std::vector<std::string_view> words = split(node.name("a step", assets::kMostAssetName), ' ');
+  const auto known = [&](std::string_view word) {
+    const bool result = word.size() == 1 && word[0] >= 'a' && word[0] < static_cast<char>('a' + at);
+    return result || (word.size() == 1 && word[0] >= '1' && word[0] <= '9');
+  };
+  if (words.size() < 2 || !std::all_of(words.begin() + 1, words.end(), known))
+    node.place.fail("an operator, numbers of inputs and letters of earlier steps expected");
+  return {std::string(words.front()), {words.begin() + 1, words.end()}};
+}
+
 OpRule rule(const assets::AssetNode& node) {
   OpRule result;
   node.as(Kind::object, "an operator")
       .allow({"before", "kept", "temporaries", "in_place", "without", "until", "view", "returned", "windowed",
-              "stages", "to_end", "output_to_end", "first", "early"});
+              "stages", "to_end", "output_to_end", "first", "early", "for", "attributes", "steps"});
   const auto sizes = [&](const char* key) {
     std::vector<assets::Expression> list;
     const assets::AssetNode* const found = node.find(key);
@@ -60,6 +72,13 @@ OpRule rule(const assets::AssetNode& node) {
   result.first = assets::find_expression(node, "first");
   result.early = assets::find_expression(node, "early");
   result.output_to_end = assets::find_expression(node, "output_to_end");
+  result.condition = assets::find_expression(node, "for");
+  if (const assets::AssetNode* const known = node.find("attributes"))
+    result.attributes = known->texts("'attributes'", assets::kMostAssetNames, assets::kMostAssetName);
+  if (const assets::AssetNode* const steps = node.find("steps")) {
+    steps->as(Kind::list, "'steps'").at_most(kMostSizes, "'steps'");
+    for (const assets::AssetNode& one : steps->items) result.steps.push_back(step(one, result.steps.size()));
+  }
   return result;
 }
 
@@ -100,6 +119,33 @@ void check_operator(const Profile& profile, const std::string& name, const asset
     place.fail("there is no operator '{}'; there are: {}", safe_display(name, 40), operator_list());
 }
 
+FileRules file_rules(const assets::AssetNode* root) {
+  FileRules rules;
+  if (root == nullptr) return rules;
+  root->as(Kind::object, "'kernels'").allow({"plain", "movers", "types", "let"});
+  const auto names = [&](const char* key) {
+    const assets::AssetNode* const node = root->find(key);
+    if (node == nullptr) return std::vector<std::string>();
+    return node->texts(fmt::format("'{}'", key), 2 * assets::kMostAssetNames, assets::kMostAssetName);
+  };
+  const auto set = [&](const char* key) {
+    const std::vector<std::string> list = names(key);
+    return std::set<std::string, std::less<>>(list.begin(), list.end());
+  };
+  rules.plain = set("plain");
+  rules.movers = set("movers");
+  for (const std::string& name : names("types")) {
+    const auto known = graph::dtype_from(&graph::DTypeInfo::safetensors, name);
+    if (!known) root->find("types")->place.fail("'{}' is no dtype", safe_display(name, 40));
+    rules.types.push_back(*known);
+  }
+  assets::for_each_field(*root, "let", assets::kMostAssetNames,
+                         [&](const std::string& key, const assets::AssetNode& node) {
+                           rules.let.emplace_back(key, node.expression("a name"));
+                         });
+  return rules;
+}
+
 }  // namespace
 
 const OpRule& Profile::rule(std::string_view op) const {
@@ -121,7 +167,7 @@ Profile parse_profile(std::string_view json, const std::string& path) {
   const assets::AssetNode root = assets::parse_asset(json, path);
   root.allow({"profile", "about", "operators", "activation", "cache", "logits", "allocator", "order",
               "shared", "reuse", "hold_block_inputs", "flags", "ops", "default_for", "micro_batch",
-              "output_rows_at"});
+              "output_rows_at", "kernels"});
   Profile profile;
   profile.path = path;
   const assets::AssetNode* const id = root.find("profile");
@@ -163,6 +209,7 @@ Profile parse_profile(std::string_view json, const std::string& path) {
                            for (const std::string& op : profile.shared.back().ops)
                              check_operator(profile, op, node.find("ops")->place);
                          });
+  profile.file = file_rules(root.find("kernels"));
   assets::for_each_field(root, "ops", assets::kMostAssetNames,
                          [&](const std::string& key, const assets::AssetNode& node) {
                            check_operator(profile, key, node.place);

@@ -21,6 +21,11 @@
 //    "hold_block_inputs": "1",  values that enter a loop turn stay alive to the end of the turn; with
 //                               a file's own operators, the graph's inputs stay alive to the end
 //    "flags": {"latent": 1},    names for the asset's conditions
+//    "kernels": {               with a file's own operators:
+//      "plain": ["Add"],          those of which only the results take memory
+//      "movers": ["Concat"],      the same for elements of any type
+//      "types": ["F32", "I64"],   the types of elements that `plain` and the rules account for; none: all
+//      "let": {"parts": "group ?? 1"}},     names for the rules, each from those before it
 //    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
 //                     "before": ["8*n*c"], "kept": [], "returned": [], "windowed": "S + P",
 //                     "until": "'add'", "view": "0", "stages": ["8*n*c"], "to_end": [],
@@ -38,9 +43,18 @@
 //   t, within            the positions that the second input holds, and the window of its cache (0: none)
 //   e, ce                the bytes of an element of an activation, and of the cache
 //   and the operator's attributes and the names of the asset.
-// Operators listed by a file have the file's names ("Softmax", "com.microsoft.Gelu"). Only view, in_place,
-// without and temporaries of their rules apply (lowering.h). Their rules see B, S, P, n, c, o, e (of the
-// first output), out (the bytes of the first output) and inputs (the number of inputs that are no weights).
+// Operators listed by a file have the file's names ("Softmax", "com.microsoft.Gelu"). Of their rules only
+// view, in_place, without, temporaries and these apply (lowering.h):
+//    "for": "len(shape(1)) == 4"         a condition; where it is false, the profile does not account for the
+//                                        operator, and the sizes of the pass are an estimate
+//    "attributes": ["axis"]              the same where the operator has others; without it: any
+//    "steps": ["Tanh 1", "Mul 1 a"]      it runs as these operators: each with numbers of its inputs, or
+//                                        results of earlier steps (a, b, ...); the last one gives its output
+// Their rules see B, S, P, n, c, o, e (of the first output), out (the bytes of the first output), inputs (the
+// number of inputs that are no weights), arguments (the number of positions), results, opset, the names of
+// `let`, and the operator's attributes. Functions: shape(i) and width(i), the dimensions of the i-th input,
+// weights too, and the bytes of an element (null where it is left out); result(i), the dimensions of the i-th
+// output; product(list, from); choose(a, b, x, y), which is x where a > b, else y; min and max of sizes.
 #pragma once
 
 #include "core/allocators/allocator_models.h"
@@ -50,6 +64,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,6 +96,14 @@ struct OpRule {
   assets::Expression output_to_end = {};        // true: the outputs stay alive to the end of the pass
   // For a cache with a window: the positions that it holds after the pass; empty: min(T, window).
   assets::Expression windowed = {};
+  // Of a file's operators.
+  assets::Expression condition = {};                        // "for"; empty text: always
+  std::optional<std::vector<std::string>> attributes = {};  // known ones; nothing: any
+  struct Step {
+    std::string kind = {};
+    std::vector<std::string> arguments = {};  // a number from 1: an input; "a", "b": the result of a step
+  };
+  std::vector<Step> steps = {};
 };
 
 // The input that a rule names, counted from 0 (the rule counts from 1); nothing if it names none. Throws an
@@ -96,6 +119,14 @@ struct SharedValue {
       {};  // over an operator's attributes: whether it uses the value; empty text: always
   std::vector<std::string> ops = {};
   bool to_end = false;  // stays alive behind its last user
+};
+
+// What only a profile for the operators of files has.
+struct FileRules {
+  std::set<std::string, std::less<>> plain = {};   // operators of which only the results take memory
+  std::set<std::string, std::less<>> movers = {};  // the same for elements of any type
+  std::vector<graph::DType> types = {};            // what else is accounted for; empty: all
+  std::vector<std::pair<std::string, assets::Expression>> let = {};  // each sees those before it
 };
 
 struct Profile {
@@ -118,6 +149,7 @@ struct Profile {
   allocators::AllocatorModel allocator = allocators::AllocatorModel::exact;
   std::vector<std::pair<std::string, assets::Datum>> flags = {};
   std::map<std::string, OpRule, std::less<>> ops = {};
+  FileRules file = {};
 
   // The rule for an operator; an empty rule if the profile has none.
   const OpRule& rule(std::string_view op) const;

@@ -57,8 +57,8 @@ bool depends_on(const graph::ForwardGraph& forward, std::size_t symbol) {
   const auto mentions = [&](const graph::SizePoly& side) {
     return std::ranges::any_of(follow, [&](graph::SymbolId id) { return side.mentions(id); });
   };
-  for (const graph::LeastOf& least : forward.least)
-    if (mentions(least.of)) follow.push_back(least.symbol);
+  for (const graph::ChosenSize& one : forward.chosen)
+    if (mentions(one.size) || mentions(one.then) || mentions(one.otherwise)) follow.push_back(one.symbol);
   return std::ranges::any_of(forward.values, [&](const graph::Value& value) {
     return value.shape && std::ranges::any_of(*value.shape, mentions);
   });
@@ -66,12 +66,12 @@ bool depends_on(const graph::ForwardGraph& forward, std::size_t symbol) {
 
 void add_symbols(ForwardScene& scene) {
   const graph::ForwardGraph& forward = *scene.model.graph;
-  // a file may name any number of sizes; its inputs name the first ones. The symbols of an architecture
-  // follow from B, S and P
+  // a file may name any number of sizes; its inputs name the first ones. Chosen sizes are behind them and
+  // follow from them
   constexpr std::size_t kMostTried = 16;
-  const std::size_t tried = forward.least.empty() ? kMostTried : graph::index(graph::kPast) + 1;
+  const std::size_t named = forward.symbols.size() - std::min(forward.symbols.size(), forward.chosen.size());
   scene.symbols_matter.assign(forward.symbols.size(), false);
-  for (std::size_t i = 0; i < std::min(forward.symbols.size(), tried); ++i)
+  for (std::size_t i = 0; i < std::min(named, kMostTried); ++i)
     scene.symbols_matter[i] = depends_on(forward, i);
 }
 
