@@ -28,6 +28,18 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostEntries = 10'000;
 constexpr int kMostFolderDepth = 4;
 
+// As importers see to it: a link may lead to the folder itself, whose resolved path is `real_folder`, or into
+// the blobs of a hub cache.
+bool stays_inside(const fs::path& real_folder, const fs::path& path) {
+  std::error_code failure;
+  const fs::path real = fs::canonical(path, failure);
+  if (failure) return false;
+  const fs::path from_folder = real.lexically_relative(real_folder);
+  if (!from_folder.empty() && *from_folder.begin() != "..") return true;
+  return real.parent_path().filename() == "blobs" &&
+         real_folder.parent_path().parent_path() == real.parent_path().parent_path();
+}
+
 class Lister {
  public:
   Lister(const graph::MetaGraph& graph, fs::path folder, bool follow_links)
@@ -73,7 +85,7 @@ class Lister {
     std::error_code failure;
     if (name == graph::kConfigKey || is_own(entry)) return;
     const std::uintmax_t bytes = entry.file_size(failure);
-    if (graph::is_weight_file(name) || failure || !(follow_links_ || stays_inside(entry.path())))
+    if (graph::is_weight_file(name) || failure || !(follow_links_ || stays_inside(real_, entry.path())))
       return result_.left_out.push_back(name);
     result_.files.push_back({name, entry.path().string(), bytes});
   }
@@ -84,17 +96,6 @@ class Lister {
       return fs::path(file.path).filename() == entry.path().filename() &&
              fs::equivalent(file.path, entry.path(), ignored);
     });
-  }
-
-  // As importers see to it: a link may lead to the folder itself or into the blobs of a hub cache.
-  bool stays_inside(const fs::path& path) const {
-    std::error_code failure;
-    const fs::path real = fs::canonical(path, failure);
-    if (failure) return false;
-    const fs::path from_folder = real.lexically_relative(real_);
-    if (!from_folder.empty() && *from_folder.begin() != "..") return true;
-    return real.parent_path().filename() == "blobs" &&
-           real_.parent_path().parent_path() == real.parent_path().parent_path();
   }
 
   const graph::MetaGraph& graph_;
@@ -127,11 +128,17 @@ constexpr std::array<std::string_view, 12> kTokenizerFiles = {"tokenizer.json",
 constexpr std::array<std::string_view, 3> kPackingFiles = {"quantize_config.json", "quant_config.json",
                                                            "hf_quant_config.json"};
 
-void take_tokenizer(FolderFiles& into, const fs::path& folder) {
+void take_tokenizer(FolderFiles& into, const fs::path& folder, bool follow_links) {
+  std::error_code failed;
+  const fs::path real = fs::canonical(folder, failed);
+  if (failed) throw system_error(folder.string(), "resolve the folder", failed.value());
   for (const std::string_view name : kTokenizerFiles) {
     std::error_code failure;
     const fs::path path = folder / name;
     if (!fs::is_regular_file(path, failure)) continue;
+    if (!follow_links && !stays_inside(real, path))
+      throw Error(ErrorCode::unsupported, {.file = path.string()}, "links to a file outside its folder")
+          .with({"follow_links", "on"});
     const std::uintmax_t bytes = fs::file_size(path, failure);
     if (failure) throw system_error(path.string(), "examine", failure.value());
     std::erase_if(into.files, [&](const FolderFile& file) { return file.name == name; });
@@ -160,7 +167,7 @@ FolderFiles folder_files(const graph::MetaGraph& graph, bool follow_links,
   if (folder.empty()) folder = ".";
   if (!io::is_folder(folder.string())) return {};
   FolderFiles found = Lister(graph, std::move(folder), follow_links).list();
-  if (!tokenizer_folder.empty()) take_tokenizer(found, tokenizer_folder);
+  if (!tokenizer_folder.empty()) take_tokenizer(found, tokenizer_folder, follow_links);
   return found;
 }
 

@@ -389,6 +389,21 @@ TEST(ModelFolder, AnAdaptersTokenizerStandsForTheModels) {
   EXPECT_FALSE(fs::exists(folder / "out/adapter_config.json"));
 }
 
+TEST(ModelFolder, AnAdaptersTokenizerMayNotLinkElsewhere) {
+  const TemporaryFolder folder;
+  const graph::MetaGraphPtr graph = full_folder(folder);
+  write_file(folder / "secret", "not the adapter's");
+  fs::create_directories(folder / "adapter");
+  fs::create_symlink(folder / "secret", folder / "adapter/vocab.json");
+  exporters::ExportOptions options;
+  options.tokenizer_folder = folder / "adapter";
+  EXPECT_THROW(convert(graph, folder / "out", options), Error);
+  EXPECT_FALSE(fs::exists(folder / "out/vocab.json"));
+  options.follow_links = true;
+  convert(graph, folder / "out", options);
+  EXPECT_EQ(read_file(folder / "out/vocab.json"), "not the adapter's");
+}
+
 TEST(ModelFolder, WhatDescribesPackedWeightsIsTakenOut) {
   const TemporaryFolder folder;
   const graph::MetaGraphPtr graph = full_folder(folder);

@@ -281,7 +281,8 @@ Adapter open_adapter(const Context& context, const std::string& path) {
                 kAdapterConfig);
   constexpr std::size_t kMost = (4 << 20) + 1;  // one more than can be parsed
   adapter.config = exporters::parse_lora_config(config->head(kMost), config->path());
-  adapter.folder = std::filesystem::path(config->path()).parent_path().string();
+  const std::filesystem::path folder = std::filesystem::path(config->path()).parent_path();
+  adapter.folder = folder.empty() ? "." : folder.string();
   return adapter;
 }
 
