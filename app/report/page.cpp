@@ -191,7 +191,8 @@ std::string contents_html(const ModelPage& page) {
       {"Tensors", format_grouped(graph.tensors.size())},
       {"Types", types_text(graph)},
       {"Files", format_grouped(graph.files.size())}};
-  if (!page.claims.family.empty()) facts.push_back({"Family", page.claims.family});
+  if (!page.claims.family.empty())
+    facts.push_back({"Family", page.claims.family + forward::but_for_text(page.claims)});
   std::string html = "<h2>Contents</h2>\n" + list_html(facts) + treemap_legend(graph) + treemap_svg(graph);
   std::vector<std::uint32_t> order(graph.tensors.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;

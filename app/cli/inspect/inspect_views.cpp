@@ -187,6 +187,9 @@ Json summary_json(const OpenedModel& opened) {
     json["by_dtype"][std::string(name)] = {{"tensors", usage.tensors}, {"bytes", usage.bytes}};
   if (const auto type = graph::model_family(graph)) json["architecture"] = json_text(*type);
   if (!opened.claims.family.empty()) json["family"] = json_text(opened.claims.family);
+  json["unaccounted"] = Json::object();
+  for (const forward::Setting& setting : opened.claims.unaccounted)
+    json["unaccounted"][json_text(setting.name)] = json_text(setting.shown);
   json["tied"] = Json::array();
   for (const auto& group : graph::tied_groups(graph))
     json["tied"].push_back(json_texts(names_of(graph, group)));
@@ -246,9 +249,9 @@ void print_summary(const OpenedModel& opened) {
   const std::string type = safe_display(graph::model_family(graph).value_or(""), 60);
   const std::string family = safe_display(opened.claims.family, 60);
   if (!family.empty() && !type.empty() && family != type)
-    line("family", fmt::format("{} ({})", family, type));
+    line("family", fmt::format("{} ({}){}", family, type, forward::but_for_text(opened.claims)));
   else if (!family.empty() || !type.empty())
-    line("family", family.empty() ? type : family);
+    line("family", (family.empty() ? type : family) + forward::but_for_text(opened.claims));
   const std::uint64_t parameters = opened.claims.parameters;
   line("parameters", fmt::format("{} ({}){}", format_count(parameters), format_grouped(parameters),
                                  forward::without_text(opened.claims)));

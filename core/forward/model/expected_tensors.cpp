@@ -5,6 +5,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/family/tensor_names.h"
 #include "core/forward/gguf/gguf_map.h"
 #include "core/forward/model/known_models.h"
@@ -50,6 +51,7 @@ void claim(ModelClaims& result, const graph::MetaGraph& graph, BoundModel bound,
     if (!known.contains(name)) result.missing.push_back(std::move(name));
   result.unclaimed = std::move(bound.claims.unclaimed);
   result.notes = std::move(bound.claims.disagreements);
+  result.unaccounted = std::move(bound.unaccounted);
   std::vector<std::string> parts = left_out(*bound.architecture, bound.config);
   for (const std::string& part : parts)
     result.notes.push_back(graph::make_note(graph::Severity::info, {}, "{} is not described: text model only",
@@ -64,6 +66,10 @@ void claim(ModelClaims& result, const graph::MetaGraph& graph, BoundModel bound,
 }
 
 }  // namespace
+
+std::string but_for_text(const ModelClaims& claims) {
+  return claims.unaccounted.empty() ? "" : ", known but for " + settings_text(claims.unaccounted);
+}
 
 std::string without_text(const ModelClaims& claims) {
   return claims.without.empty() ? "" : ", without " + join_names(claims.without, 4);

@@ -20,11 +20,15 @@ struct ModelClaims {
   std::uint64_t parameters = 0;  // parameters() if the asset fits the model; else every element, once
   // Of a configuration alone: parts, or the class, that are not described and so not counted.
   std::vector<std::string> without = {};
+  // Settings of the configuration that may change sizes and that the asset does not read.
+  std::vector<Setting> unaccounted = {};
   std::vector<std::string> missing = {};        // expected by the asset or listed by an index, but in no file
   std::vector<graph::TensorId> unclaimed = {};  // neither expected nor in a part that the asset leaves out
   std::vector<graph::Note> notes = {};          // shapes that differ, or why the asset cannot be applied
 };
 
+// ", known but for 'clip_qkv' is 8", behind the family; empty if all settings are accounted for.
+std::string but_for_text(const ModelClaims& claims);
 // ", without vision_config", behind a number of parameters; empty if nothing is left out.
 std::string without_text(const ModelClaims& claims);
 
