@@ -41,11 +41,11 @@ std::string verdict_text(const load::LoadRow& row, const load::BoundRequest& bou
   if (!bound.judged()) return "possible";
   if (row.is_within()) return row.incomplete ? "incomplete" : "fits";
   std::string text = over_text(row.verdict);
+  if (row.over_required_peak > 0)
+    text += fmt::format("{}{} over the required peak", text.empty() ? "" : ", ",
+                        format_bytes(row.over_required_peak));
   if (row.verdict.block) text += fmt::format(", first at {}", safe_display(row.first_over, 48));
-  if (row.over_required_peak == 0) return text;
-  const std::string over = fmt::format("{} over the required peak", format_bytes(row.over_required_peak));
-  return text.empty() ? fmt::format("{} at {}", over, safe_display(row.judged_peak.tensor, 48))
-                      : fmt::format("{}; {}", text, over);
+  return text;
 }
 
 std::string budget_text(const load::BoundRequest& bound) {

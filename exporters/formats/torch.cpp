@@ -1,8 +1,7 @@
 // A torch.save archive (torch 2.13: torch/serialization.py) that torch.load maps and reads with weights_only.
 //
-//   ROOT/data.pkl      protocol 2: {name: _rebuild_tensor(storage, 0, shape, strides, ...)}; tied tensors
-//   have
-//                      one storage
+//   ROOT/data.pkl      protocol 2: {name: _rebuild_tensor(storage, 0, shape, strides, ...)}
+//                      tied tensors have one storage
 //   ROOT/byteorder     "little"
 //   ROOT/data/N        the bytes of tensor N, aligned
 //   ROOT/version       "3\n"

@@ -186,7 +186,7 @@ cli_case(plan_small_slots 2 "plan demo --staging 5 --slots 5" FACTS "5 5 20,480 
 cli_case(plan_once_each 0 "plan demo --method per_tensor,direct,per_tensor --order file,name,file --sort table" STDOUT "jumps +time\nper_tensor +file [^\n]*\nper_tensor +name [^\n]*\ndirect +file [^\n]*\ndirect +name [^\n]*\n\n")
 cli_case(plan_absurd_ring 1 "plan 70b --method staged_ring --staging 16KiB" FACTS "4.00 34,450,052 131.42 2,000,000")
 cli_case(plan_llama_ring 1 "plan huge --method llama_cpp_ring" FACTS "1.00 6,088,078 5.81 2,000,000")
-cli_case(plan_llama_ring_on_the_host 0 "plan huge --method llama_cpp_ring --gpu-layers 0" STDOUT "method +host +unified\nllama_cpp_ring +5.81 TiB.*Least on the device: nothing, by llama_cpp_ring\\.")
+cli_case(plan_llama_ring_on_the_host 0 "plan huge --method llama_cpp_ring --gpu-layers 0" STDOUT "method +host +unified\nllama_cpp_ring +5.81 TiB.*Least on the host: 5.81 TiB, by llama_cpp_ring\\.")
 set_tests_properties(cli.plan_llama_ring cli.plan_llama_ring_on_the_host PROPERTIES FIXTURES_REQUIRED huge)
 cli_case(plan_all_with_unknown 2 "plan xl --method all,typo" STDERR "'typo'; there are: to_device")
 cli_case(plan_all_among_others 0 "plan xl --method all,state_dict" STDOUT "executorch_after")

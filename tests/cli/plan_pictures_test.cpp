@@ -349,8 +349,8 @@ TEST(PlanTable, SaysByHowMuchAndWhere) {
   frame.request.host_budget = kMiB;
   frame.request.require_peak = 3 * kMiB;
   const Answered a(graph_of(two()), {"to_device"}, frame);
-  EXPECT_EQ(testing::facts(report::verdict_text(a.rows()[0], a.view.bound())), "1.00 7.00 a.weight 1.00");
-  EXPECT_FALSE(a.view.answer().any_fits());
+  EXPECT_EQ(testing::facts(report::verdict_text(a.rows()[0], a.view.bound())), "1.00 7.00 1.00 a.weight");
+  EXPECT_FALSE(a.view.answer().any_within());
 }
 
 TEST(PlanTable, JudgesWhatAnAllocatorReservesAndSaysSo) {

@@ -24,6 +24,7 @@ PAIRS = (
     ("load_bytes", f"{TIED}.safetensors"),
     ("transformers_v5_to", f"{UNTIED}.shards-safetensors"),
     ("transformers_v5_cpu_then_run", f"{TIED}.safetensors"),
+    ("transformers_v5_named_type", "llama-small-named.shards-safetensors"),
     ("transformers_v5_cast_1", f"{UNTIED}.shards-safetensors"),
     ("transformers_v5_cast_2", f"{UNTIED}.shards-safetensors"),
     ("accelerate_cpu", f"{UNTIED}.shards-bin"),

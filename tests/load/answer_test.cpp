@@ -1,8 +1,12 @@
 // Advice, and what is told of a cast.
 
+#include "core/load/answer/answer.h"
+
 #include "core/base/error.h"
 #include "core/load/answer/advice.h"
 #include "core/load/answer/projection.h"
+#include "core/load/answer/rows.h"
+#include "core/load/request/bind_request.h"
 #include "core/load/request/casts.h"
 #include "core/load/request/method.h"
 
@@ -10,6 +14,7 @@
 #include <array>
 #include <optional>
 #include <random>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <tuple>
@@ -327,6 +332,29 @@ TEST(Advice, EncodedFilesAreNotMapped) {
     EXPECT_EQ(load.peaks[plan::index(plan::Space::page_cache)], 0u);
 }
 
+// A script for PyTorch cannot become a loader in C++, and PyTorch has no types of blocks.
+TEST(Advice, StaysWithWhatRunsTheMethod) {
+  const graph::MetaGraph graph = model_of(1 << 16);
+  const auto runtimes = [&](std::string_view method) {
+    load::AdviceRequest request = request_of(method, {.device = 9 << 20});
+    request.bound.request.methods = {std::string(method)};
+    const load::AdviceSpace space(graph, request);
+    std::set<load::Runtime> found;
+    for (const load::AdviceStage stage : kStages)
+      for (const load::AdviceCandidate& candidate : space.candidates(stage)) {
+        found.insert(candidate.method->traits.runtime);
+        if (candidate.request.cast && !found.contains(load::Runtime::own))
+          EXPECT_NE(graph::dtype_info(*candidate.request.cast).torch, "") << candidate.method->id;
+      }
+    return found;
+  };
+  using Of = std::set<load::Runtime>;
+  EXPECT_EQ(runtimes("state_dict"), (Of{load::Runtime::torch, load::Runtime::any}));
+  EXPECT_EQ(runtimes("llama_cpp_mmap"), Of{load::Runtime::llama_cpp});
+  EXPECT_EQ(runtimes("executorch_before"), Of{load::Runtime::executorch});
+  EXPECT_TRUE(runtimes("staged_ring").contains(load::Runtime::torch));
+}
+
 TEST(Advice, EndsAtItsLimitAndWhenCanceled) {
   const graph::MetaGraph graph = model_of(1 << 10);
   const load::AdviceRequest request = request_of("state_dict", {.device = 1});
@@ -362,6 +390,96 @@ graph::MetaGraph graph_of(const std::vector<Row>& rows) {
         {graph::Name(row.name), row.dtype, row.shape, {}, graph::StorageId{row.storage}, 0});
   }
   return graph;
+}
+
+// from_pretrained() of transformers 5 takes the type of config.json unless it is told another.
+TEST(ConfiguredType, IsWhatTransformers5LoadsIn) {
+  graph::MetaGraph graph = model_of(1 << 16);  // 32 MiB of F32
+  const auto type_in = [&](std::string config) {
+    graph.metadata = {{std::string(graph::kConfigKey), std::move(config)}};
+    return load::configured_type(graph);
+  };
+  EXPECT_EQ(type_in(R"({"dtype":"bfloat16"})"), graph::DType::bf16);
+  EXPECT_EQ(type_in(R"({"torch_dtype":"torch.float16"})"), graph::DType::f16);
+  EXPECT_EQ(type_in(R"({"dtype":"bfloat16","torch_dtype":"float16"})"), graph::DType::bf16);
+  for (const char* none :
+       {R"({"dtype":"float32"})", R"({"dtype":"float8_e4m3fn"})", R"({"dtype":7})", "{}", "[]", "{"})
+    EXPECT_FALSE(type_in(none)) << none;
+  EXPECT_TRUE(type_in(R"({"dtype":"bfloat16"})"));
+  const auto device = [&](std::string_view method, const load::LoadRequest& request) {
+    const load::BoundRequest bound = load::bind_request(graph, request, {});
+    return load::project(graph, load::find_method(method), load::find_order("file"), bound)
+        .timeline.final_bytes[plan::index(plan::Space::device)];
+  };
+  EXPECT_EQ(device("transformers_v5", {}), 16u << 20);
+  EXPECT_EQ(device("transformers_v5_to", {}), 16u << 20);
+  EXPECT_EQ(device("transformers_v4", {}), 32u << 20);
+  EXPECT_EQ(device("transformers_v5", {.cast = graph::DType::f32}), 32u << 20);
+  // an automatic map counts the weights as they are loaded
+  EXPECT_EQ(device("transformers_v5", {.auto_map = load::MemoryMap{17 << 20}}), 16u << 20);
+  EXPECT_EQ(device("accelerate", {.auto_map = load::MemoryMap{17 << 20}}), 8u << 20);
+  // what unpacks weights chooses their types
+  graph.logical.emplace_back();
+  EXPECT_FALSE(load::configured_type(graph));
+}
+
+// --- Verdicts: which memory, and which tensor.
+
+load::LoadRow row_of(const graph::MetaGraph& graph, const load::LoadRequest& request) {
+  Progress progress;
+  return load::answer(graph, request, {}, {}, progress).rows.at(0);
+}
+
+TEST(Verdicts, NameTheTensorThatBreaksTheLimit) {
+  const graph::MetaGraph graph = model_of(1 << 16);  // t0 to t3, of 8 MiB
+  const auto first = [&](const load::LoadRequest& request) { return row_of(graph, request).first_over; };
+  EXPECT_EQ(first({.methods = {"staged_ring"}, .device_budget = 20 << 20}), "t2");
+  EXPECT_EQ(first({.methods = {"staged_ring"}, .require_peak = 20 << 20}), "t2");
+  EXPECT_EQ(first({.methods = {"staged_ring"}, .device_budget = 28 << 20, .require_peak = 12 << 20}), "t1");
+  EXPECT_EQ(first({.methods = {"staged_ring"},
+                   .require_peak = 20 << 20,
+                   .allocator = allocators::AllocatorModel::malloc}),
+            "t2");
+  EXPECT_EQ(first({.methods = {"staged_ring"}, .require_peak = 32 << 20}), "");
+}
+
+TEST(Verdicts, OfALoadThatStaysOnTheHostAreOfTheHost) {
+  graph::MetaGraph graph = model_of(1 << 16);
+  graph.format = "gguf";
+  load::LoadRequest request{.methods = {"llama_cpp_ring"}, .gpu_layers = 0, .require_peak = 16 << 20};
+  const load::LoadRow row = row_of(graph, request);
+  EXPECT_FALSE(row.is_within());
+  EXPECT_GE(row.over_required_peak, 16u << 20);
+  EXPECT_EQ(row.first_over, "t2");
+  request.memory = plan::MemoryKind::unified;
+  EXPECT_FALSE(row_of(graph, request).is_within());
+  request.require_peak = 40 << 20;
+  request.memory.reset();
+  EXPECT_TRUE(row_of(graph, request).is_within());
+}
+
+// Of experts, a token reads as many as it uses.
+TEST(PassReads, CountTheExpertsInUse) {
+  graph::MetaGraph graph = model_of(1 << 16);
+  graph.format = "gguf";
+  graph.tensors[1].name = graph::Name("blk.0.ffn_up_exps.weight");
+  graph.tensors[2].name = graph::Name("blk.0.ffn_up_shexp.weight");
+  graph.metadata = {{"general.architecture", std::string("qwen3moe")},
+                    {"qwen3moe.expert_count", std::uint32_t{8}},
+                    {"qwen3moe.expert_used_count", std::uint32_t{2}}};
+  load::LoadRequest request{.methods = {"llama_cpp_mmap"}, .gpu_layers = 0, .sequence = 1};
+  const auto mapped = [&] { return row_of(graph, request).pass_reads.mapped; };
+  EXPECT_EQ(mapped(), (8 + 8 + 8 + 2u) << 20);
+  request.sequence = 3;
+  EXPECT_EQ(mapped(), (8 + 8 + 8 + 6u) << 20);
+  request.sequence = 4;
+  EXPECT_EQ(mapped(), 32u << 20);
+  request.sequence = 1;
+  graph.metadata.pop_back();
+  EXPECT_EQ(mapped(), 32u << 20);
+  graph.metadata = {{std::string(graph::kConfigKey), R"({"num_local_experts":8,"num_experts_per_tok":2})"}};
+  graph.tensors[1].name = graph::Name("model.layers.0.mlp.experts.3.w1.weight");
+  EXPECT_EQ(mapped(), (8 + 8 + 8 + 2u) << 20);
 }
 
 TEST(CastSummary, CountsTiesOnceInBytesAndSaysWhyTheRestStays) {

@@ -364,6 +364,22 @@ TEST(Targets, TakeWhatTheSystemNeedsOff) {
 }
 
 // In unified memory it comes off the one memory, and the device cannot have more than is left.
+TEST(AutomaticMaps, TakeTheirSizesFromTheBudgets) {
+  EXPECT_EQ(load::print_memory_map(load::parse_memory_map("auto")), "auto");
+  graph::MetaGraph graph;
+  graph.files.resize(1);
+  load::LoadRequest request{.auto_map = load::parse_memory_map("auto")};
+  const auto map = [&] { return load::bind_request(graph, request, {}).placement.map; };
+  EXPECT_THROW(map(), Error);
+  request.device_budget = 100;
+  EXPECT_EQ(map(), (load::MemoryMap{90, std::nullopt}));
+  request.host_budget = 50;
+  EXPECT_EQ(map(), (load::MemoryMap{90, 45}));
+  request.host_budget.reset();
+  request.memory = plan::MemoryKind::unified;
+  EXPECT_EQ(map(), (load::MemoryMap{90, 90}));
+}
+
 TEST(Targets, TakeTheReserveOffUnifiedMemory) {
   constexpr std::uint64_t kGiB = 1 << 30;
   const std::vector<load::Target> targets = {{.id = "x",

@@ -121,7 +121,7 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
     answered = report::answer_with_curves(*graph, std::move(bound), answer_options,
                                           curve_of(options, has_pass), std::move(forward), progress);
   }
-  const bool within = std::ranges::any_of(answered.answer.rows, &load::LoadRow::is_within);
+  const bool within = answered.answer.any_within();
   const std::size_t hidden = arrange_rows(answered, options);
   show(context, options,
        {*graph, flags.path(), answered, !request.rates.empty() || options.sort == "time", options.alive,

@@ -33,7 +33,9 @@ struct PlanDisplay {
   const load::LoadRequest& request() const { return bound().request; }
   bool unified() const { return bound().memory.kind == plan::MemoryKind::unified; }
   // The weights and activations that stay on the device: "the weights", "the weights and the forward pass".
-  std::string held_name() const;
+  std::string held_name(const load::Method& method) const;
+  // What a verdict counts: "the weights alone: no prompt (--seq), no cache".
+  std::string covered() const;
 };
 
 // The table fits into `columns` if possible: the least important columns are dropped first.

@@ -72,6 +72,8 @@ Json row_json(const load::LoadRow& row, const load::BoundRequest& bound) {
       {"peak_at", std::move(places)}, {"final", spaces_json(row.final_bytes)}, {"views", Json::object()},
       {"fits", fits_json(row, bound)}};
   json["alive_at_peak"] = alive_json(row);
+  if (const auto cast = bound.cast_of(*row.method); cast != bound.request.cast)
+    json["cast"] = {{"to", lower_case(graph::dtype_info(*cast).name)}, {"named_by", "config.json"}};
   json["law"] = load::law_text(*row.method);
   json["evidence"] = evidence_json(row.method->id);
   if (row.pass_reads.all() > 0)
@@ -168,6 +170,7 @@ Json plan_json(const PlanDisplay& view) {
                {"lower_bound",
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
   if (!bound.incomplete.empty()) json["incomplete"] = json_text(bound.incomplete);
+  if (bound.judged()) json["verdicts_cover"] = json_text(view.covered());
   if (bound.request.cast) {
     const load::CastSummary cast = load::cast_summary(view.graph, *bound.request.cast);
     json["cast"] = {{"tensors", cast.tensors},

@@ -288,13 +288,66 @@ std::string hidden_difference(const std::vector<load::LoadRow>& rows, plan::Memo
 
 }  // namespace
 
-std::string PlanDisplay::held_name() const {
-  std::string held = request().cast      ? "the weights after the cast"
-                     : request().prepack ? "the packed weights"
-                                         : "the weights";
+std::string PlanDisplay::held_name(const load::Method& method) const {
+  std::string held = bound().cast_of(method) ? "the weights after the cast"
+                     : request().prepack     ? "the packed weights"
+                                             : "the weights";
   if (!bound().placement.all_on_device()) held = "the weights placed there";
   if (answer().forward->pass() != nullptr) return held + " and the forward pass";
   return request().activation_bytes > 0 ? held + " and the activations" : held;
+}
+
+namespace {
+
+// Whether the memory of the host decides: nothing is placed on the device, or all that fails fails there
+// alone.
+bool is_about_host(const PlanDisplay& view) {
+  if (view.bound().judges_host()) return true;
+  const auto fails = [](const load::LoadRow& row) { return !row.refusal && !row.is_within(); };
+  const auto fails_elsewhere = [&](const load::LoadRow& row) {
+    return fails(row) && (row.verdict.host_fits || !row.verdict.device_fits || !row.verdict.unified_fits ||
+                          row.over_required_peak > 0);
+  };
+  const std::vector<load::LoadRow>& rows = view.answer().rows;
+  return std::ranges::none_of(rows, &load::LoadRow::is_within) && std::ranges::any_of(rows, fails) &&
+         std::ranges::none_of(rows, fails_elsewhere);
+}
+
+// What a verdict counts, so that "fits" says no more than it means.
+std::string covers_text(const PlanDisplay& view) {
+  if (!view.bound().judged()) return "";
+  return fmt::format("The verdicts cover {}.\n", view.covered());
+}
+
+// The types that methods take from config.json.
+std::string configured_text(const PlanDisplay& view) {
+  std::vector<std::string_view> ids;
+  std::optional<graph::DType> type;
+  for (const load::LoadRow& row : view.answer().rows) {
+    const auto cast = view.bound().cast_of(*row.method);
+    if (row.refusal || cast == view.request().cast || std::ranges::find(ids, row.method->id) != ids.end())
+      continue;
+    type = cast;
+    ids.push_back(row.method->id);
+  }
+  if (!type) return "";
+  return fmt::format("Loads by {} take the type of weights from config.json, as from_pretrained() does. {}\n",
+                     fmt::join(ids, ", "), load::cast_text(load::cast_summary(view.graph, *type), *type));
+}
+
+}  // namespace
+
+std::string PlanDisplay::covered() const {
+  const load::RequestPass& forward = *answer().forward;
+  std::string text = bound().incomplete.empty() ? "the weights" : "the weights that are here";
+  if (forward.pass() != nullptr)
+    return text + fmt::format(" and a forward pass: {}, and the cache of {}",
+                              counted(forward.batch() * forward.sequence(), "new token"),
+                              counted(forward.batch() * (forward.sequence() + forward.past()), "token"));
+  if (request().activation_bytes > 0) return text + " and the activations given";
+  if (load::asks_for_pass(request()) && forward.estimated_cache() > 0)
+    return text + " alone: not the forward pass, whose operators are not known";
+  return text + " alone: no prompt (--seq), no cache";
 }
 
 std::string least_text(const PlanDisplay& view) {
@@ -305,31 +358,39 @@ std::string least_text(const PlanDisplay& view) {
   const auto counts = [&](const load::LoadRow& row) {
     return !row.refusal && (only_streams || !row.method->traits.streams);
   };
+  const bool host = is_about_host(view);
+  const auto peak = [&](const load::LoadRow& row) {
+    return host ? row.verdict.host_peak : row.deciding_peak.bytes;
+  };
   std::uint64_t least = UINT64_MAX;
   for (const load::LoadRow& row : rows)
-    if (counts(row)) least = std::min(least, row.deciding_peak.bytes);
+    if (counts(row)) least = std::min(least, peak(row));
   std::vector<std::string_view> ids;
-  for (const load::LoadRow& row : rows)
-    if (counts(row) && row.deciding_peak.bytes == least &&
-        std::ranges::find(ids, row.method->id) == ids.end())
-      ids.push_back(row.method->id);
+  const load::Method* first = nullptr;
+  for (const load::LoadRow& row : rows) {
+    if (!counts(row) || peak(row) != least || std::ranges::find(ids, row.method->id) != ids.end()) continue;
+    if (first == nullptr) first = row.method;
+    ids.push_back(row.method->id);
+  }
   if (ids.empty()) return "No row is shown.";
   constexpr std::size_t kMostNamed = 4;
   const std::size_t named = std::min(ids.size(), kMostNamed);
   std::string by =
       fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
   if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
+  if (host) return fmt::format("Least on the host: {}, by {}.", format_bytes(least), by);
+  const auto own = load::as_called(view.graph, *first, view.bound());
   const std::uint64_t bound =
-      load::device_lower_bound(view.graph, view.bound(), view.answer().forward->pass());
+      load::device_lower_bound(view.graph, own ? *own : view.bound(), view.answer().forward->pass());
   const std::string_view where = view.unified() ? "in unified memory" : "on the device";
   if (least == 0) return fmt::format("Least {}: nothing, by {}.", where, by);
   if (only_streams)
     return fmt::format("Least {}: {}, by {}; no weights stay there.", where, format_bytes(least), by);
   if (least == bound)
-    return fmt::format("Least {}: {}, as much as {}, by {}.", where, format_bytes(least), view.held_name(),
-                       by);
+    return fmt::format("Least {}: {}, as much as {}, by {}.", where, format_bytes(least),
+                       view.held_name(*first), by);
   return fmt::format("Least {}: {}, by {}; what stays there is {}, {}.", where, format_bytes(least), by,
-                     view.held_name(), format_bytes(bound));
+                     view.held_name(*first), format_bytes(bound));
 }
 
 std::string plan_text(const PlanDisplay& view, bool color, std::size_t columns) {
@@ -356,17 +417,16 @@ std::string plan_text(const PlanDisplay& view, bool color, std::size_t columns) 
     text += fmt::format(
         "Verdicts are by what the allocator '{}' reserves{}.\n", allocators::allocator_id(request.allocator),
         has_own_order(answer.rows) ? "; the order \"optimal\" is by the requested bytes" : "");
-  text += context_text(view);
+  text += configured_text(view) + context_text(view);
   text += unproven_text(answer.rows) + cache_text(view) + pass_reads_text(view) + risk_text(view) +
-          deviation_line(view) + left_out_text(view);
+          deviation_line(view) + left_out_text(view) + covers_text(view);
   if (const std::string pass = forward_text(*answer.forward); !pass.empty()) text += "\n" + pass;
   const bool curves =
       std::ranges::any_of(view.answered.curves, [](const auto& curve) { return curve.has_value(); });
   if (answer.several_orders() || view.show_times || answer.advice || curves)
     text += load::rates_line(bound.rates) + (request.prepack ? " They do not include packing." : "") +
             (bound.rates ? "\n" : " `loadline devices --measure` measures this machine's.\n");
-  if (bound.judged() && std::ranges::none_of(answer.rows, &load::LoadRow::is_within))
-    text += no_fit_text(bound);
+  if (bound.judged() && !answer.any_within()) text += no_fit_text(bound);
   if (answer.advice) text += advice_text(*answer.advice, view.path);
   if (answer.advice && answer.advice->searched && load::places_weights(request))
     text += "The placement of weights stays the same, unless a line says otherwise.\n";
@@ -381,14 +441,15 @@ std::string plan_text(const PlanDisplay& view, bool color, std::size_t columns) 
 std::string plan_explanation(const PlanDisplay& view, bool color) {
   std::string text;
   const plan::ForwardPass* const pass = view.answer().forward->pass();
-  const load::LawSizes sizes =
-      load::law_sizes(view.graph, view.bound(), pass == nullptr ? 0 : load::forward_peak(*pass));
   std::vector<const load::Method*> explained;
   for (const load::LoadRow& row : view.answer().rows) {
     if (row.refusal || std::ranges::find(explained, row.method) != explained.end()) continue;
     explained.push_back(row.method);
     text += fmt::format("\n{}{}{} ({}): {}\n", color ? "\033[1m" : "", row.method->id, color ? "\033[0m" : "",
                         safe_display(row.order, 40), load::law_text(*row.method));
+    const auto own = load::as_called(view.graph, *row.method, view.bound());
+    const load::LawSizes sizes = load::law_sizes(view.graph, own ? *own : view.bound(),
+                                                 pass == nullptr ? 0 : load::forward_peak(*pass));
     // laws know nothing of packed sizes
     if (!view.request().prepack) text += law_line(load::law_peaks(*row.method, sizes));
     text += fmt::format("  {}\n  {}\n{}", report::method_explanation(row.method->id),

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,6 +90,7 @@ class AdviceSpace {
   void add_types(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const;
   void add_placements(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const;
 
+  void find_runtimes();
   void find_types();
   void find_placements();
   void place_everything();
@@ -105,7 +107,8 @@ class AdviceSpace {
   std::uint64_t weights_ = 0;
   std::uint64_t largest_file_ = 0;
   bool all_stream_ = false;
-  std::uint64_t pass_ = 0;  // most device bytes that the forward pass adds
+  std::set<Runtime> runtimes_;  // of the methods that may be advised
+  std::uint64_t pass_ = 0;      // most device bytes that the forward pass adds
   std::vector<std::pair<graph::DType, std::uint64_t>>
       types_;  // narrower than the requested type; bytes saved
   std::vector<std::unique_ptr<const PlacementChoice>> placements_;

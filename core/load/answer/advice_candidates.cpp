@@ -36,8 +36,8 @@ std::vector<std::uint64_t> smaller(std::uint64_t now, std::initializer_list<std:
 }
 
 bool can_do(const Method& method, const AdviceCandidate& load, bool placed) {
-  return (!load.request.cast || method.traits.casts) && (!placed || method.traits.offloads) &&
-         supports_placement(method, load.request);
+  return (!load.request.cast || can_cast_to(method, *load.request.cast)) &&
+         (!placed || method.traits.offloads) && supports_placement(method, load.request);
 }
 
 // Loaders that read certain formats only; files of another format would have to be converted first.
@@ -108,12 +108,15 @@ AdviceSpace::AdviceSpace(const graph::MetaGraph& graph, const AdviceRequest& req
   // the pass needs the same bytes whatever is cast or placed
   const std::uint64_t without = device_lower_bound(graph, request.bound);
   pass_ = device_lower_bound(graph, request.bound, request.pass) - without;
+  find_runtimes();
   find_types();
   find_placements();
   std::vector<const PlacementChoice*> places = {nullptr};
   for (const auto& placement : placements_) places.push_back(placement.get());
   for (const PlacementChoice* const place : places) {
     bounds_[{request.bound.request.cast, place}] = lower_bound(request.bound.request.cast, place);
+    if (const auto configured = request.bound.configured_type)
+      bounds_[{configured, place}] = lower_bound(configured, place);
     for (const auto& type : types_) bounds_[{type.first, place}] = lower_bound(type.first, place);
   }
 }
@@ -134,7 +137,19 @@ std::uint64_t AdviceSpace::lower_bound(const std::optional<graph::DType>& cast,
 }
 
 std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const {
-  return candidate.streams() ? 0 : bounds_.at({candidate.request.cast, candidate.placement});
+  if (candidate.streams()) return 0;
+  BoundRequest changed = {.request = candidate.request, .configured_type = request_.bound.configured_type};
+  return bounds_.at({changed.cast_of(*candidate.method), candidate.placement});
+}
+
+// A user who names methods has chosen what runs them: a script for PyTorch cannot become a loader in C++.
+void AdviceSpace::find_runtimes() {
+  const std::vector<std::string>& named = request_.bound.request.methods;
+  const bool any = named.empty() || std::ranges::find(named, "all") != named.end();
+  for (const std::size_t row : request_.rows) runtimes_.insert(request_.method(row).traits.runtime);
+  if (any || runtimes_.contains(Runtime::own) || runtimes_.contains(Runtime::any))
+    runtimes_ = {Runtime::torch, Runtime::llama_cpp, Runtime::executorch, Runtime::own};
+  if (runtimes_.contains(Runtime::torch)) runtimes_.insert(Runtime::any);
 }
 
 void AdviceSpace::find_types() {
@@ -154,7 +169,8 @@ void AdviceSpace::find_types() {
   for (const graph::DType type :
        {graph::DType::bf16, graph::DType::f16, graph::DType::q8_0, graph::DType::q4_0}) {
     const std::uint64_t bytes = landed(type);
-    if (bytes < now) types_.emplace_back(type, now - bytes);
+    const bool possible = runtimes_.contains(Runtime::own) || !graph::dtype_info(type).torch.empty();
+    if (possible && bytes < now) types_.emplace_back(type, now - bytes);
   }
 }
 
@@ -316,7 +332,7 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
     // a requested method is a starting point of its own
     const bool asked_for =
         std::ranges::any_of(request_.rows, [&](std::size_t row) { return &request_.method(row) == &method; });
-    if (asked_for || !can_do(method, base, placed)) continue;
+    if (asked_for || !runtimes_.contains(method.traits.runtime) || !can_do(method, base, placed)) continue;
     list.push_back(with(base, method_change(method, base.streams(), graph_.format)));
     list.back().method = &method;
   }
@@ -325,6 +341,7 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
 void AdviceSpace::add_types(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   if (has(base, ChangeKind::type) || !base.method->traits.casts) return;
   for (const auto& [type, saved] : types_) {
+    if (!can_cast_to(*base.method, type)) continue;
     list.push_back(
         with(base, {ChangeKind::type, saved, fmt::format("cast to {}", graph::dtype_info(type).name)}));
     list.back().request.cast = type;

@@ -38,6 +38,9 @@ std::vector<LoadRow> project_rows(const graph::MetaGraph& graph, const BoundRequ
   const auto take = [&](std::size_t at, const Projection& projection) {
     if (!unmapped.empty() && projection.maps_files)
       return refuse(at, Error(ErrorCode::unsupported, unmapped));
+    if (bound.request.cast && !can_cast_to(*projection.method, *bound.request.cast))
+      return refuse(at, Error(ErrorCode::unsupported, "PyTorch has no type {}",
+                              graph::dtype_info(*bound.request.cast).name));
     rows[at] = make_row(projection, bound, labels, options.alive);
     if (options.projected) options.projected(at, rows[at], projection);
   };
@@ -125,9 +128,7 @@ std::vector<const Method*> find_others(const graph::MetaGraph& graph, const Load
 
 }  // namespace
 
-bool LoadAnswer::any_fits() const {
-  return std::ranges::any_of(rows, [](const LoadRow& row) { return row.fits(); });
-}
+bool LoadAnswer::any_within() const { return std::ranges::any_of(rows, &LoadRow::is_within); }
 
 LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
                   const LoadEnvironment& environment, const AnswerOptions& options, Progress& progress) {
@@ -152,8 +153,7 @@ LoadAnswer answer(const graph::MetaGraph& graph, std::shared_ptr<const BoundRequ
   // of a model that is not whole no change is known to fit
   if (!options.advise || !result.bound->incomplete.empty()) return result;
   result.advice = find_advice(graph, result, progress);
-  if (request.methods.empty() && result.bound->judged() &&
-      std::ranges::none_of(result.rows, &LoadRow::is_within))
+  if (request.methods.empty() && result.bound->judged() && !result.any_within())
     result.also_fits = find_others(graph, result, progress);
   return result;
 }

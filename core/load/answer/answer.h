@@ -63,9 +63,9 @@ struct LoadAnswer {
   std::vector<const Method*> also_fits = {};
 
   bool several_orders() const { return bound->orders.size() > 1; }
-  // Whether at least one row has figures, fits its budgets and stays within the required peak; of a model
-  // that is not whole none does.
-  bool any_fits() const;
+  // Whether at least one row has figures that are within its budgets and the required peak, also of a model
+  // that is not whole.
+  bool any_within() const;
 };
 
 // A load that cannot be done becomes a row with its refusal. If every row is refused, throws the first

@@ -137,7 +137,7 @@ class Projector {
   // The same without the plan's steps and the usage.
   void run_streamed(Projection& projection) const {
     plan::DryMachine machine(bound_.costs);
-    plan::StreamedRun run(method_.id, graph_, machine, limits_of(bound_.memory.budget), progress_,
+    plan::StreamedRun run(method_.id, graph_, machine, limits_of(bound_.limits()), progress_,
                           std::move(projection.timeline));
     projection.plan.taker = &run;
     make_plan_in(projection.plan);
@@ -188,6 +188,8 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
                    const StorageOrder& storages, const BoundRequest& bound, Progress& progress,
                    const plan::ForwardPass* pass, Projection used, Keep keep) {
   progress.check_canceled();
+  if (const std::optional<BoundRequest> own = as_called(graph, method, bound))
+    return project(graph, method, std::move(order), storages, *own, progress, pass, std::move(used), keep);
   Projection projection;
   projection.method = &method;
   projection.order = std::move(order);

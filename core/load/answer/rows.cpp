@@ -241,9 +241,11 @@ RowPeak row_peak(const Projection& projection, std::uint64_t bytes, std::size_t 
   return {bytes, step, bytes == 0 ? "" : labels.at_step(projection, step)};
 }
 
-RowPeak judged_peak(const Projection& projection, plan::MemoryKind memory, const Labels& labels) {
+RowPeak judged_peak(const Projection& projection, const BoundRequest& bound, const Labels& labels) {
   const plan::Timeline& timeline = projection.timeline;
-  const unsigned spaces = plan::deciding_spaces(memory);
+  const unsigned spaces = bound.judges_host()
+                              ? plan::space_bit(plan::Space::host) | plan::space_bit(plan::Space::staging)
+                              : plan::deciding_spaces(bound.memory.kind);
   if (timeline.reserved_usage.empty()) {
     const plan::Peak peak = plan::peak_over(timeline, spaces);
     return row_peak(projection, peak.bytes, peak.step, labels);
@@ -349,8 +351,13 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.pass_reads = projection.pass_reads;
   row.reread = reread_by_pass(projection, bound);
   row.seconds += static_cast<double>(row.reread) / bound.costs.disk_read;
-  if (row.verdict.block) row.first_over = labels.of(plan, *row.verdict.block);
-  row.judged_peak = judged_peak(projection, bound.memory.kind, labels);
+  if (bound.judged()) {  // the required peak among the limits
+    const BudgetVerdict strict = check_budget(projection, bound.limits());
+    row.verdict.step = strict.step;
+    row.verdict.block = strict.block;
+    if (strict.block) row.first_over = labels.of(plan, *strict.block);
+  }
+  row.judged_peak = judged_peak(projection, bound, labels);
   if (request.require_peak && row.judged_peak.bytes > *request.require_peak)
     row.over_required_peak = row.judged_peak.bytes - *request.require_peak;
   else if (request.require_peak && bound.memory.budget.pages_may_stay &&

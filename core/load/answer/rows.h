@@ -84,10 +84,11 @@ struct LoadRow {
   plan::PerSpace<RowPeak> peaks = {};
   plan::PerSpace<AliveBlocks> alive = {};  // at the peak of each space
   plan::ReadPattern reads = {};
-  double seconds = 0;           // the projection's, plus re-reads that budgets cause
-  RowPeak unified_peak = {};    // of device, host, page cache and staging together
-  RowPeak deciding_peak = {};   // of deciding_view(): rows are compared and sorted by it
-  RowPeak judged_peak = {};     // the same with what allocators reserve; compared with the required peak
+  double seconds = 0;          // the projection's, plus re-reads that budgets cause
+  RowPeak unified_peak = {};   // of device, host, page cache and staging together
+  RowPeak deciding_peak = {};  // of deciding_view(): rows are compared and sorted by it
+  // With what allocators reserve, of the memory that the required peak is about; compared with it.
+  RowPeak judged_peak = {};
   std::uint64_t held_peak = 0;  // of device, host and staging together: without what the system can drop
   plan::PerSpace<std::uint64_t> final_bytes = {};
   std::optional<plan::PerSpace<std::uint64_t>> reserved = {};
@@ -101,8 +102,8 @@ struct LoadRow {
   PassReads pass_reads = {};
   std::uint64_t reread = 0;
   BudgetVerdict verdict = {};
-  std::string first_over = {};                    // label of verdict.block; not escaped
-  std::uint64_t over_required_peak = 0;           // excess of the judged peak over it
+  std::string first_over = {};           // label of verdict.block, the first over any limit; not escaped
+  std::uint64_t over_required_peak = 0;  // excess of the judged peak over it
   std::optional<std::uint64_t> context_max = {};  // of find_contexts(); 0: not even one token
   std::optional<Error> refusal = {};              // why the load cannot be done; if set, there are no figures
 

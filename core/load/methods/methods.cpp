@@ -177,18 +177,18 @@ constexpr std::array<Method, 36> kMethods = {{
                   host(s.largest_weight, {{s.cast, s.largest_stored_and_loaded}}));
      },
      load_per_tensor,
-     {.casts = true, .order_free = true}},
+     {.casts = true, .runtime = Runtime::any, .order_free = true}},
     {"staged_ring",
      "empty model on the device, fed through a ring of pinned slots",
      [](Sizes s) { return law(device(s.device_weights + s.pass), staging(s.ring)); },
      load_staged_ring,
-     {.casts = true, .ring = true, .order_free = true},
+     {.casts = true, .runtime = Runtime::own, .ring = true, .order_free = true},
      true},
     {"executorch_before",
      "device tensors and activations first, then prepack from host copies",
      [](Sizes s) { return law(unified(2 * s.weights + s.pass + s.largest_weight + s.tied_copies)); },
      load_executorch_before,
-     {.activations_first = true, .flushes = true},
+     {.runtime = Runtime::executorch, .activations_first = true, .flushes = true},
      false,
      executorch_waits},
     {"executorch_after",
@@ -198,7 +198,7 @@ constexpr std::array<Method, 36> kMethods = {{
                           s.tied_copies));
      },
      load_executorch_after,
-     {.flushes = true},
+     {.runtime = Runtime::executorch, .flushes = true},
      true,
      executorch_waits},
     {"accelerate",
@@ -253,7 +253,12 @@ constexpr std::array<Method, 36> kMethods = {{
                   staging(mebibytes(4)));
      },
      load_llama_cpp_ring,
-     {.offloads = true, .disk = true, .layers = true, .repacks = true, .order_free = true}},
+     {.runtime = Runtime::llama_cpp,
+      .offloads = true,
+      .disk = true,
+      .layers = true,
+      .repacks = true,
+      .order_free = true}},
     {"llama_cpp_direct",
      "read past the page cache; four pinned buffers of 64 MiB",
      [](Sizes s) {
@@ -264,7 +269,7 @@ constexpr std::array<Method, 36> kMethods = {{
            staging(mebibytes(256)));
      },
      load_llama_cpp_direct,
-     {.offloads = true, .disk = true, .layers = true, .repacks = true}},
+     {.runtime = Runtime::llama_cpp, .offloads = true, .disk = true, .layers = true, .repacks = true}},
     {"llama_cpp_mmap",
      "files mapped whole, tensors to the device, unmapped at the end",
      [](Sizes s) {
@@ -272,13 +277,18 @@ constexpr std::array<Method, 36> kMethods = {{
                   host(s.vocabulary, {{s.repacked, s.repacked_weights, kMore}}), page_cache(s.weights));
      },
      load_llama_cpp_mmap,
-     {.offloads = true, .disk = true, .layers = true, .repacks = true, .order_free = true},
+     {.runtime = Runtime::llama_cpp,
+      .offloads = true,
+      .disk = true,
+      .layers = true,
+      .repacks = true,
+      .order_free = true},
      true},
     {"pinned_pool",
      "the whole checkpoint in pinned chunks, then to the device",
      [](Sizes s) { return law(device(s.weights + s.pass), staging(s.weights_in_slots)); },
      load_pinned_pool,
-     {.ring = true, .order_free = true}},
+     {.runtime = Runtime::own, .ring = true, .order_free = true}},
     {"transformers_v4_early",
      "model built on the host, mapped files copied into it, .to(device)",
      [](Sizes s) {
@@ -310,6 +320,7 @@ constexpr std::array<Method, 36> kMethods = {{
      },
      load_transformers_v5,
      {.casts = true,
+      .configured_type = true,
       .offloads = true,
       .disk = true,
       .auto_maps = true,
@@ -329,12 +340,12 @@ constexpr std::array<Method, 36> kMethods = {{
                               {s.fused_experts, s.weights}}));
      },
      load_transformers_v5_to,
-     {.casts = true, .offloads = true, .shards = true, .views = true}},
+     {.casts = true, .configured_type = true, .offloads = true, .shards = true, .views = true}},
     {"fused_in_place",
      "fused tensors allocated first, each expert copied to its place in them",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.largest_loaded)); },
      load_fused_in_place,
-     {.casts = true}},
+     {.casts = true, .runtime = Runtime::any}},
     {"engine_repack",
      "engine's parameters filled from mapped files, fused groups repacked",
      [](Sizes s) {
@@ -353,34 +364,34 @@ constexpr std::array<Method, 36> kMethods = {{
      "checkpoint on the host, each tensor cast to the device and freed",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights)); },
      load_cast_on_host,
-     {.casts = true}},
+     {.casts = true, .runtime = Runtime::any}},
     {"cast_on_device",
      "each tensor brought over as stored and cast into memory of its own",
      [](Sizes s) {
        return law(device(s.device_weights + max(s.largest_weight, s.pass)), host(s.largest_weight));
      },
      load_cast_on_device,
-     {.casts = true}},
+     {.casts = true, .runtime = Runtime::any}},
     {"layer_streaming",
      "one layer on the device at a time",
      [](Sizes s) { return law(device(s.largest_streamed_part + s.pass), host(s.largest_streamed_part)); },
      load_layer_streaming,
-     {.streams = true, .activations_first = true, .order_free = true}},
+     {.runtime = Runtime::any, .streams = true, .activations_first = true, .order_free = true}},
     {"layer_streaming_prefetch",
      "the same, with the next layer read ahead",
      [](Sizes s) { return law(device(s.largest_streamed_part + s.pass), host(s.two_streamed_parts)); },
      load_layer_streaming_prefetch,
-     {.streams = true, .activations_first = true, .order_free = true}},
+     {.runtime = Runtime::any, .streams = true, .activations_first = true, .order_free = true}},
     {"direct",
      "files read straight into mapped device memory",
      [](Sizes s) { return law(device(s.weights + s.pass)); },
      load_direct,
-     {.order_free = true}},
+     {.runtime = Runtime::own, .order_free = true}},
     {"host_import",
      "file pages imported by the device and copied from",
      [](Sizes s) { return law(device(s.weights + s.pass), staging(s.largest_weight)); },
      load_host_import,
-     {.order_free = true, .imports = true}},
+     {.runtime = Runtime::own, .order_free = true, .imports = true}},
 }};
 
 }  // namespace
@@ -397,12 +408,19 @@ const Method& find_method(std::string_view id) { return find_row(methods(), id, 
 
 // --- Checks that a method supports the request, then makes its plan.
 
+bool can_cast_to(const Method& method, graph::DType type) {
+  return method.traits.casts &&
+         (method.traits.runtime != Runtime::torch || !graph::dtype_info(type).torch.empty());
+}
+
 std::uint32_t loading_threads(const BoundRequest& bound) {
   return bound.placement.leaves_on_disk() ? 1 : bound.request.workers;
 }
 
 plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const StorageOrder& order,
-                     const BoundRequest& bound, plan::Plan used, std::uint64_t pass_bytes) {
+                     const BoundRequest& asked, plan::Plan used, std::uint64_t pass_bytes) {
+  const std::optional<BoundRequest> own = as_called(graph, method, asked);
+  const BoundRequest& bound = own ? *own : asked;
   if (bound.request.cast && !method.traits.casts)
     throw Error(ErrorCode::unsupported, "the method does not cast weights");
   if (!bound.placement.all_on_device() && !method.traits.offloads)

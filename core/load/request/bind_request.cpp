@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/load/request/casts.h"
 #include "core/load/request/load_options.h"
 
 #include <algorithm>
@@ -29,10 +30,28 @@ std::vector<std::string> ids_of(const std::vector<std::string>& asked, std::span
   return ids;
 }
 
-Placement bind_placement(const graph::MetaGraph& graph, const LoadRequest& request) {
+// What accelerate takes of one device and of the host: 90 % of each. Where they share their memory, it sees
+// that memory twice.
+MemoryMap map_within(const LoadMemory& memory) {
+  const auto most_of = [](std::uint64_t bytes) { return bytes / 10 * 9; };
+  const bool unified = memory.kind == plan::MemoryKind::unified;
+  const std::optional<std::uint64_t> device = memory.budget.device || !unified ? memory.budget.device
+                                                                               : memory.budget.unified,
+                                     host = unified ? memory.budget.unified : memory.budget.host;
+  if (!device)
+    throw Error(
+        ErrorCode::usage,
+        "the automatic map 'auto' takes its sizes from the device: state a target or a device budget");
+  return {most_of(*device), host ? std::optional(most_of(*host)) : std::nullopt};
+}
+
+Placement bind_placement(const graph::MetaGraph& graph, const LoadRequest& request,
+                         const LoadMemory& memory) {
   if (request.gpu_layers) return place_gpu_layers(graph, *request.gpu_layers);
-  if (request.auto_map)
-    return place_automatically(graph, request.auto_map->device, request.auto_map->host, request.cast);
+  if (request.auto_map) {
+    const MemoryMap map = request.auto_map->by_budget ? map_within(memory) : *request.auto_map;
+    return place_automatically(graph, map.device, map.host, request.cast);
+  }
   return request.place.empty() ? Placement() : place_by_rules(graph, request.place);
 }
 
@@ -84,12 +103,32 @@ bool BoundRequest::judged() const {
   return budget.device || budget.host || budget.unified || request.require_peak;
 }
 
+bool BoundRequest::judges_host() const {
+  return memory.kind == plan::MemoryKind::discrete && computes_on_host(placement);
+}
+
 Budget BoundRequest::limits() const {
   if (!request.require_peak) return memory.budget;
   LoadMemory limited = memory;
-  auto& limit = limited.deciding_budget();
+  auto& limit = judges_host() ? limited.budget.host : limited.deciding_budget();
   limit = std::min(limit.value_or(UINT64_MAX), *request.require_peak);
   return limited.budget;
+}
+
+std::optional<graph::DType> BoundRequest::cast_of(const Method& method) const {
+  if (request.cast || request.prepack || !method.traits.configured_type) return request.cast;
+  return configured_type;
+}
+
+std::optional<BoundRequest> as_called(const graph::MetaGraph& graph, const Method& method,
+                                      const BoundRequest& bound) {
+  const std::optional<graph::DType> cast = bound.cast_of(method);
+  if (cast == bound.request.cast) return std::nullopt;
+  BoundRequest own = bound;
+  own.request.cast = cast;
+  if (own.placement.map)
+    own.placement = place_automatically(graph, own.placement.map->device, own.placement.map->host, cast);
+  return own;
 }
 
 std::vector<const Method*> find_methods(const std::vector<std::string>& ids) {
@@ -139,7 +178,8 @@ BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& requ
   bound.methods = find_methods(request.methods);
   bound.memory = std::move(memory);
   bound.rates = bind_rates(request.rates, environment.measured_rates);
-  bound.placement = bind_placement(graph, request);
+  bound.placement = bind_placement(graph, request, bound.memory);
+  bound.configured_type = configured_type(graph);
   bound.spaces = plan::deciding_spaces(bound.memory.kind);
   bound.costs = bound.machine_costs();
   if (bound.memory.target) bound.costs = target_costs(*bound.memory.target, bound.costs);

@@ -153,6 +153,7 @@ struct BoundRequest {
   plan::CostModel costs = {};                              // on the target
   std::vector<const Method*> methods = {};                 // without repeats
   std::vector<OrderChoice> orders = {};
+  std::optional<graph::DType> configured_type = {};  // load::configured_type() of the model
   LoadMemory memory = {};
   std::optional<MeasuredRates> rates = {};  // absent: assumed rates
   // Of the model: shared by the plans of many loads. Null: each plan finds its own.
@@ -160,10 +161,15 @@ struct BoundRequest {
   // Why the model is not whole: its first note of severity error. Empty: it is. Not escaped.
   std::string incomplete = {};
 
+  // The type that the method casts weights to: that of the request, else, where the method takes it from
+  // there, that of config.json.
+  std::optional<graph::DType> cast_of(const Method& method) const;
   plan::CostModel machine_costs() const { return rates ? rates->costs() : plan::CostModel(); }
   // Whether a budget or a required peak is set.
   bool judged() const;
-  // The budgets, with the required peak as a limit of the memory that decides.
+  // Whether the required peak is one of the host: where nothing is placed on a device with its own memory.
+  bool judges_host() const;
+  // The budgets, with the required peak as a limit of the memory that it is about.
   Budget limits() const;
 };
 
@@ -178,6 +184,11 @@ BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& requ
 // Both stages. Also throws as bind_memory() does.
 BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& request,
                           const LoadEnvironment& environment);
+
+// The request with what the method itself adds to it: the cast to the type in config.json, and an automatic
+// map for it. Nothing if it adds nothing.
+std::optional<BoundRequest> as_called(const graph::MetaGraph& graph, const Method& method,
+                                      const BoundRequest& bound);
 
 // Removes repeated ids; the first one counts. "all" stands for every row of the table. Throws Error{usage}.
 std::vector<const Method*> find_methods(const std::vector<std::string>& ids);

@@ -3,6 +3,7 @@
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/graph/packed/quantization.h"
 
@@ -12,6 +13,7 @@
 #include <string>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 namespace loadline::load {
 
@@ -93,6 +95,28 @@ graph::DType find_cast(std::string_view name) {
     names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
   throw Error(ErrorCode::usage, "nothing can be cast to '{}'; there are: {}", safe_display(name, 40), names);
+}
+
+std::optional<graph::DType> configured_type(const graph::MetaGraph& graph) {
+  const std::string* const text = graph::find_text(graph, graph::kConfigKey);
+  if (text == nullptr || !graph.logical.empty()) return std::nullopt;
+  const auto config = small_json<nlohmann::json>(*text);
+  if (!config.is_object()) return std::nullopt;
+  for (const char* const key : {"dtype", "torch_dtype"}) {
+    const auto found = config.find(key);
+    if (found == config.end() || !found->is_string()) continue;
+    std::string_view name = found->get_ref<const std::string&>();
+    if (name.starts_with("torch.")) name.remove_prefix(6);
+    for (const graph::DType type :
+         {graph::DType::bf16, graph::DType::f16, graph::DType::f32, graph::DType::f64})
+      if (graph::dtype_info(type).torch == name) {
+        const auto casts = storage_casts(graph, type);
+        const bool any = std::ranges::any_of(casts, [](const auto& cast) { return cast.has_value(); });
+        return any ? std::optional(type) : std::nullopt;
+      }
+    return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 // --- Counts tensors by the result of storage_casts().

@@ -214,7 +214,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .value_name = "DEVICE[,HOST]",
       .brief = "fill device, host, disk, as accelerate does",
       .help = "Fills the device up to a size, then the host, then disk, as accelerate's "
-              "device_map=\"auto\".",
+              "device_map=\"auto\". The word auto stands for 90 % of each budget.",
       .access = access::word<parse_memory_map, print_memory_map, &Request::auto_map>},
      kAll,
      {.supported_by = &MethodTraits::auto_maps,

@@ -25,8 +25,19 @@ std::uint32_t loading_threads(const BoundRequest& bound);
 
 class MethodBuilder;
 
+// What runs the method.
+enum class Runtime : std::uint8_t {
+  torch,  // Python, with or without a framework above PyTorch
+  llama_cpp,
+  executorch,
+  own,  // a loader of one's own: no framework loads like this
+  any,  // a recipe that can be written for each of them
+};
+
 struct MethodTraits {
-  bool casts = false;              // supports LoadRequest::cast
+  bool casts = false;            // supports LoadRequest::cast
+  bool configured_type = false;  // unless told, casts to the type in config.json; with `casts` only
+  Runtime runtime = Runtime::torch;
   bool offloads = false;           // supports BoundRequest::placement, by rules
   bool disk = false;               // supports weights left on disk; with `offloads` only
   bool layers = false;             // supports LoadRequest::gpu_layers; with `offloads` only
@@ -155,6 +166,8 @@ struct Method {
   bool (*waits)(const LoadRequest& request) = nullptr;
 };
 
+// Whether the method can cast weights to this type: PyTorch has no types of blocks.
+bool can_cast_to(const Method& method, graph::DType type);
 // Whether the method supports the kind of placement that a request asks for.
 bool supports_placement(const Method& method, const LoadRequest& request);
 

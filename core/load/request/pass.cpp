@@ -3,6 +3,7 @@
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/forward/family/model_config.h"
 #include "core/forward/model/forward_model.h"
 #include "core/forward/model/known_models.h"
@@ -11,7 +12,10 @@
 #include "core/load/request/model_parts.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include <fmt/core.h>
 
@@ -100,18 +104,76 @@ std::uint64_t RequestPass::cache_of(const forward::CacheGrowth& growth) const {
 
 // --- Adds up what stays mapped, or on disk.
 
+namespace {
+
+// "model.layers.0.mlp.experts.7.up_proj.weight" or "blk.0.ffn_up_exps.weight"; experts that all tokens share
+// have other names.
+bool is_of_experts(std::string_view name) {
+  return std::ranges::any_of(
+      split(name, '.'), [](std::string_view part) { return part == "experts" || part.ends_with("_exps"); });
+}
+
+std::uint64_t setting_of(const forward::ModelConfig& config, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    const assets::Datum value = config.get(key);
+    if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
+  }
+  return 0;
+}
+
+std::uint64_t entry_of(const graph::MetaGraph& graph, std::string_view name) {
+  const std::string* const architecture = graph::find_text(graph, "general.architecture");
+  if (architecture == nullptr) return 0;
+  const graph::MetaValue* const value =
+      graph::find_metadata(graph, fmt::format("{}.{}", *architecture, name));
+  if (value == nullptr) return 0;
+  return std::visit(
+      [](const auto& number) -> std::uint64_t {
+        if constexpr (std::is_integral_v<std::decay_t<decltype(number)>>)
+          return number > 0 ? static_cast<std::uint64_t>(number) : 0;
+        else
+          return 0;
+      },
+      *value);
+}
+
+// How many experts a layer has, and how many of them one token uses; none if that is not known.
+Experts experts_of(const graph::MetaGraph& graph) {
+  Experts experts{entry_of(graph, "expert_count"), entry_of(graph, "expert_used_count")};
+  const std::string* const text = graph::find_text(graph, graph::kConfigKey);
+  if (text != nullptr && experts.all == 0) {
+    try {
+      const forward::ModelConfig config(*text, std::string(graph::kConfigKey));
+      experts = {setting_of(config, {"num_local_experts", "num_experts", "n_routed_experts",
+                                     "moe_num_experts", "ffn_config.moe_num_experts"}),
+                 setting_of(config, {"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k",
+                                     "moe_k", "ffn_config.moe_top_k"})};
+    } catch (const Error&) {
+      return {};  // the forward pass says what is wrong with it
+    }
+  }
+  return experts.used == 0 ? Experts() : experts;
+}
+
+}  // namespace
+
 WeightReads::WeightReads(const graph::MetaGraph& graph, const BoundRequest& bound, bool whole)
     : graph_(graph),
       placement_(bound.placement),
       tokens_(whole ? 0 : bound.request.batch * bound.request.sequence),  // below 2^48
       owners_(graph::first_owner(graph)),
-      shared_(shared_embedding(graph)) {}
+      shared_(shared_embedding(graph)),
+      experts_(whole ? Experts() : experts_of(graph)) {}
 
 std::uint64_t WeightReads::of(graph::StorageId id) const {
   constexpr std::uint64_t kAround = 64 << 10;
   const std::uint64_t bytes = graph_.storage(id).bytes;
   const graph::Tensor& tensor = graph_.tensor(*owners_[graph::index(id)]);
   const std::uint64_t rows = tensor.shape.empty() ? 0 : tensor.shape[0];
+  if (tokens_ > 0 && experts_.used < experts_.all && is_of_experts(tensor.name.view())) {
+    const std::uint64_t used = checked_mul(tokens_, experts_.used).value_or(experts_.all);
+    return used >= experts_.all ? bytes : bytes / experts_.all * used + bytes % experts_.all;
+  }
   // a shared embedding is also the head, unless the head's copy is on the device
   const bool head = id == shared_ && !placement_.has_twin(id);
   if (tokens_ == 0 || rows == 0 || head || phase_of(tensor.name) != Phase::embedding) return bytes;

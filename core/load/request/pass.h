@@ -76,9 +76,14 @@ class RequestPass {
 
 struct BoundRequest;  // bind_request.h
 
+// Of the experts of a layer, how many one token uses. 0: not known, or there are none.
+struct Experts {
+  std::uint64_t all = 0, used = 0;
+};
+
 // A pass reads all of a weight, but of an embedding that is not also the head only the rows of its tokens,
-// with the pages that the kernel maps around them. `whole`: the pass brings weights to the device, whole
-// ones.
+// with the pages that the kernel maps around them; and of experts at most as many as its tokens can use.
+// `whole`: the pass brings weights to the device, whole ones.
 class WeightReads {
  public:
   WeightReads(const graph::MetaGraph& graph, const BoundRequest& bound, bool whole);
@@ -90,6 +95,7 @@ class WeightReads {
   const std::uint64_t tokens_;  // 0: unknown, or all rows
   const std::vector<std::optional<graph::TensorId>> owners_;
   const std::optional<graph::StorageId> shared_;
+  const Experts experts_;
 };
 
 // Weights that every token reads from files: those that the plan leaves mapped, and those on disk. Bytes.

@@ -165,12 +165,14 @@ Placement place_gpu_layers(const graph::MetaGraph& graph, std::uint64_t layers) 
 }
 
 MemoryMap parse_memory_map(std::string_view text) {
+  if (text == "auto") return {.by_budget = true};
   const std::size_t comma = std::min(text.find(','), text.size());
   MemoryMap map{parse_size(text.substr(0, comma), "size on the device")};
   if (comma < text.size()) map.host = parse_size(text.substr(comma + 1), "size on the host");
   return map;
 }
 std::string print_memory_map(const MemoryMap& map) {
+  if (map.by_budget) return "auto";
   const auto size = [](std::uint64_t bytes) { return print_option(OptionKind::bytes, bytes); };
   return size(map.device) + (map.host ? "," + size(*map.host) : "");
 }

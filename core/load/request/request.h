@@ -30,6 +30,7 @@ std::string_view home_id(Home place);
 struct MemoryMap {
   std::uint64_t device = 0;
   std::optional<std::uint64_t> host = {};  // absent: unlimited
+  bool by_budget = false;                  // both follow from the budgets: map_within()
   bool operator==(const MemoryMap&) const = default;
 };
 
@@ -70,7 +71,7 @@ Placement place_by_rules(const graph::MetaGraph& graph, const std::vector<PlaceR
 // Encoders with "bert" in model_type or general.architecture need no head.
 Placement place_gpu_layers(const graph::MetaGraph& graph, std::uint64_t layers);
 
-// Reads "DEVICE[,HOST]", both sizes. Throws Error{usage} that says which of the two is not a size.
+// Reads "auto" or "DEVICE[,HOST]", both sizes. Throws Error{usage} that says which of the two is not a size.
 MemoryMap parse_memory_map(std::string_view text);
 std::string print_memory_map(const MemoryMap& map);
 

@@ -42,9 +42,12 @@ FAMILIES = {
     "llama-tied": (lambda: _llama(8, True), lambda: _llama(2, True, 96, 512), torch.bfloat16),
     "llama-small-untied": (lambda: _llama(8, False, 1024, 32000, 8), lambda: _llama(2, False, 96, 512), torch.bfloat16),
     "llama-small-tied": (lambda: _llama(8, True, 1024, 32000, 8), lambda: _llama(2, True, 96, 512), torch.bfloat16),
+    "llama-small-named": (lambda: _llama(4, False, 1024, 32000, 8), lambda: _llama(2, False, 96, 512), torch.float32),
     "gpt2": (lambda: _gpt2(12), lambda: _gpt2(2, 160, 512), torch.float16),
     "mixtral": (lambda: _mixtral(6), lambda: _mixtral(2, 64, 512), torch.bfloat16),
 }
+# the type in config.json, where it is not that of the weights
+NAMED_TYPES = {"llama-small-named": torch.bfloat16}
 
 
 def _tensors(config, dtype):
@@ -112,16 +115,16 @@ def _save(tensors, path, kind):
     save_file(single, path, metadata={"format": "pt"})
 
 
-def _write(folder, config, dtype, layout):
+def _write(folder, config, dtype, layout, named):
     kind = layout.removeprefix("shards-")
     stem = SUFFIX[kind]
     tensors = _tensors(config, dtype)
-    config.dtype = dtype
+    config.dtype = named
     config.architectures = [type(config).__name__.replace("Config", "LMHeadModel" if "GPT2" in type(config).__name__ else "ForCausalLM")]
     config.save_pretrained(folder)
     with open(os.path.join(folder, "config.json")) as file:
         stored = json.load(file)
-    stored["torch_dtype"] = stored.get("dtype") or str(dtype).removeprefix("torch.")  # as older versions call it
+    stored["torch_dtype"] = stored.get("dtype") or str(named).removeprefix("torch.")  # as older versions call it
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump(stored, file, indent=2)
     if not layout.startswith("shards-"):
@@ -149,7 +152,7 @@ def make(root, name, tiny=False):
     partial = folder + ".partial"
     shutil.rmtree(partial, ignore_errors=True)
     os.makedirs(partial)
-    _write(partial, (small if tiny else config)(), dtype, layout)
+    _write(partial, (small if tiny else config)(), dtype, layout, NAMED_TYPES.get(family, dtype))
     os.rename(partial, folder)
     return folder
 

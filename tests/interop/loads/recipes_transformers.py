@@ -102,6 +102,18 @@ for _workers in (1, 2, 4):
                framework="transformers", flags=(*CAST, "--workers", str(_workers)), variables=FIXED, raced=_workers > 1)
 
 
+@recipe("transformers_v5", "llama-small-named.shards-safetensors", framework="transformers", flags=("--workers", "1"), variables=FIXED)
+def transformers_v5_named_type(model):
+    """from_pretrained(device_map=device) without a dtype: F32 weights become BF16, the type in config.json"""
+    import backend
+    import transformers
+    import transformers.core_model_loading as loading
+
+    backend.install()
+    loading.GLOBAL_WORKERS = 1
+    return transformers.AutoModelForCausalLM.from_pretrained(model, device_map={"": 0})
+
+
 @recipe("transformers_v5", MIXTRAL, framework="transformers", flags=(*ON_HOST, *CAST), variables=FIXED)
 def transformers_v5_cpu_cast_experts(model):
     """from_pretrained(dtype=float32) on the CPU, experts gathered; fixed mmap threshold"""

@@ -329,7 +329,8 @@ namespace {
 
 Asked asked_as(const Asked& now, const load::AdvisedLoad& load) {
   Asked asked = now;
-  asked.request = load.request;
+  for (const auto& [id, value] : load.settings)
+    if (id != "method" && id != "order") load::set_load_option(asked.request, id, value);
   asked.request.methods = {std::string(load.method->id)};
   asked.request.orders = {load.order};
   return asked;
