@@ -599,6 +599,11 @@ TEST(Claims, AHeadIsMissedUnlessItMayBeTied) {
   ASSERT_NE(at, std::string::npos) << config;
   config.replace(at, 28, "\"tie_word_embeddings\": true ");
   EXPECT_TRUE(forward::model_claims(graph, *forward::built_in_assets()).missing.empty());
+  // without the setting the class decides, but where it may stand for another part
+  config.replace(at, 28, "\"tie_word_embeddings\": null ");
+  EXPECT_EQ(forward::model_claims(graph, *forward::built_in_assets()).missing.size(), 1u);
+  config = R"({"model_type":"llava","text_config":)" + config + "}";
+  EXPECT_TRUE(forward::model_claims(graph, *forward::built_in_assets()).missing.empty());
 }
 
 TEST(Claims, NeverStopAnInspection) {

@@ -96,7 +96,8 @@ class Binder {
       model_.constants.emplace_back(name, result);
     }
     tied_ = architecture_.tie.evaluate(scope_).truth();
-    may_tie_ = tied_ || model_.config.get("tie_word_embeddings").null();
+    may_tie_ =
+        tied_ || (model_.config.is_part_of_another() && model_.config.get("tie_word_embeddings").null());
     add_inputs();
     run("main", "", false);
     sink_ = &model_.absent;

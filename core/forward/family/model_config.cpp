@@ -236,6 +236,8 @@ std::vector<std::string> ModelConfig::architectures() const {
   return names;
 }
 
+bool ModelConfig::is_part_of_another() const { return json_->part != nullptr; }
+
 std::vector<std::string> ModelConfig::other_parts() const {
   std::vector<std::string> names;
   for (const auto& [name, value] : json_->root.items()) {

@@ -44,6 +44,8 @@ class ModelConfig {
   std::string model_type() const { return text("model_type", ""); }
   std::vector<std::string> architectures() const;
 
+  // Whether the keys looked up are those of a language model inside another model.
+  bool is_part_of_another() const;
   // Objects at the top that describe parts beside the one whose keys are looked up: "vision_config".
   std::vector<std::string> other_parts() const;
 
