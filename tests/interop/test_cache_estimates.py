@@ -39,6 +39,8 @@ CASES = {
     "deepseek_v4": dict(head_dim=32), "phimoe": dict(sliding_window=128), "stablelm": {}, "cohere": {}, "starcoder2": {},
     "gpt_bigcode": dict(n_embd=64, n_layer=4, n_head=4, n_positions=4096),
 }
+# families that Loadline describes, whose states do not grow: equal
+DESCRIBED = {"mamba": dict(state_size=8), "mamba2": dict(num_heads=8, head_dim=16, state_size=8, n_groups=1), "falcon_mamba": dict(state_size=8)}
 TOKENS = (128, 1100)
 
 
@@ -92,3 +94,20 @@ class CacheEstimates(unittest.TestCase):
                         self.assertLessEqual(most, right * 1.01)
             judged += 1
         self.assertGreaterEqual(judged, 12)
+
+    def test_states_of_described_families(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for kind, more in DESCRIBED.items():
+            config = transformers.AutoConfig.for_model(kind, vocab_size=320, hidden_size=64, num_hidden_layers=4, **more)
+            with torch.device("meta"):
+                model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+            path = pathlib.Path(folder.name) / kind
+            model.config.architectures = [type(model).__name__]
+            model.config.save_pretrained(path)
+            with self.subTest(kind=kind), torch.no_grad():
+                out = model(input_ids=torch.zeros((1, 64), dtype=torch.long, device="meta"), use_cache=True)
+                right = held(out.past_key_values if hasattr(out, "past_key_values") else out.cache_params, set())
+                told = json.loads(loadline("plan", path, "--method", "staged_ring", "--seq", 1, "--past", 63, "--cache-dtype", "bf16", "--json"))
+                print(f"  {kind}: {told['forward']['kv_bytes']:,}, transformers {right:,}")
+                self.assertEqual((told["forward"]["source"], told["forward"]["kv_bytes"]), ("architecture", right))

@@ -39,6 +39,7 @@ struct OperatorInfo {
 //   shared_kv, copied  attn: all heads share the keys by views; sdpa's result is copied to order its heads
 //   steps                              buffers beside the input of an activation written as several steps
 //   every_expert, clamped              all rows pass through all experts; the gates are clamped first
+//   wide                               elements of a scan's state that are F32 whatever the cache's type is
 //   chunk                              positions that a scan processes together
 inline constexpr std::array<OperatorInfo, 19> kOperators = {{
     {"embed", "freed offset"},
@@ -57,7 +58,7 @@ inline constexpr std::array<OperatorInfo, 19> kOperators = {{
     {"route", "k"},
     {"experts", "count k mid every_expert clamped"},
     {"conv", "rows"},
-    {"scan", "state states heads chunk"},
+    {"scan", "state wide states heads chunk"},
     {"take", "rows"},
     {"cap", ""},
 }};

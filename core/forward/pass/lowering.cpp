@@ -404,7 +404,14 @@ class Lowering {
   // Gives the result, and a state that does not grow with the sequence.
   void scan(const BoundOp& op) {
     out(0, shape(0));
-    if (op.outputs.size() > 1) out(1, {batch(0), size_attribute("state")}, graph::Lane::cache);
+    if (op.outputs.size() == 1) return;
+    const graph::DType kept = graph::dtype_info(cache_).block_elements == 1 ? cache_ : activation_;
+    const graph::SizePoly each(static_cast<std::int64_t>(graph::dtype_info(kept).block_bytes));
+    const auto bytes =
+        graph::SizePoly::sum(product(size_attribute("state"), each),
+                             product(size_attribute("wide", graph::SizePoly(0)), graph::SizePoly(4)));
+    if (!bytes) fail("the state of a 'scan' is too large");
+    out(1, {batch(0), *bytes}, graph::DType::u8, graph::Lane::cache);
   }
 
   // One rule for each operator, in the order of kOperators.
