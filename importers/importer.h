@@ -36,6 +36,8 @@ struct Source {
   std::vector<std::string> set = {};
   // For an index: the other files of the folder that could be shards.
   std::vector<std::string> others = {};
+  // Files of the folder that look like models of their own; which of them are opened is known at the end.
+  std::vector<std::string> beside = {};
   forward::AssetsLoader assets = {};  // architecture descriptions, for models given by a configuration alone
   bool weights_only = false;          // as ResolveOptions
   std::vector<graph::Note> notes =
@@ -101,9 +103,9 @@ class GraphReader {
 };
 
 // Appends the storages, tensors, packed weights and notes of `from` to `graph`. Storages that lie in a file
-// get `file`. Which tensors are the parts of the packed weights is then to be found anew.
+// get `file`.
 inline void append_weights(graph::MetaGraph& graph, graph::MetaGraph& from, graph::FileId file) {
-  const std::size_t first = graph.storages.size();
+  const std::size_t first = graph.storages.size(), first_tensor = graph.tensors.size();
   for (const graph::Storage& storage : from.storages) {
     graph.storages.push_back(storage);
     if (storage.file != graph::kNoFile) graph.storages.back().file = file;
@@ -112,7 +114,14 @@ inline void append_weights(graph::MetaGraph& graph, graph::MetaGraph& from, grap
     tensor.storage = graph::StorageId{static_cast<std::uint32_t>(first + graph::index(tensor.storage))};
     graph.tensors.push_back(std::move(tensor));
   }
-  for (graph::LogicalTensor& weight : from.logical) graph.logical.push_back(std::move(weight));
+  const auto moved = [&](graph::TensorId id) {
+    return graph::TensorId{static_cast<std::uint32_t>(first_tensor + graph::index(id))};
+  };
+  for (graph::LogicalTensor& weight : from.logical) {
+    weight.codes = moved(weight.codes);
+    for (graph::CompanionTensor& companion : weight.companions) companion.tensor = moved(companion.tensor);
+    graph.logical.push_back(std::move(weight));
+  }
   for (graph::Note& note : from.notes) graph.notes.push_back(std::move(note));
 }
 

@@ -10,10 +10,13 @@
 #include "importers/formats.h"
 #include "importers/importer.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 namespace loadline::importers {
@@ -165,17 +168,42 @@ const Importer& importer_for(const io::SourceFile& file) {
   throw Error(ErrorCode::unsupported, {.file = file.path()}, "not a format this version reads: {}", known);
 }
 
+namespace {
+
+std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+void note_unopened(const Source& source, graph::MetaGraph& graph) {
+  std::unordered_set<std::string_view> opened;
+  for (const graph::ModelFile& file : graph.files) opened.insert(last_name(file.path));
+  std::vector<std::string> others;
+  std::ranges::copy_if(source.beside, std::back_inserter(others),
+                       [&](const std::string& name) { return !opened.contains(name); });
+  if (others.empty()) return;
+  graph.notes.insert(
+      graph.notes.begin(),
+      graph::make_note(graph::Severity::warning, {}, "opened '{}' only; the folder also holds {}",
+                       safe_display(last_name(source.file->path())), join_names(others, 3)));
+}
+
+}  // namespace
+
 graph::MetaGraph import_source(const Source& source) {
   const Importer& importer = importer_for(*source.file);
   graph::MetaGraph graph = importer.read(source);
   graph.notes.insert(graph.notes.begin(), source.notes.begin(), source.notes.end());
+  note_unopened(source, graph);
   if (importer.id == "hf_index" && graph.tensors.empty() && graph.missing.empty())
     graph.note(graph::Severity::warning, {}, "the index maps no tensors: its weight_map is empty");
   const graph::packed::StoredModules modules = validated_modules(graph);
   SmallTensors small(source, graph);
   graph::LogicalTensors packed =
       graph::packed::find_logical_tensors(graph, modules, [&](graph::TensorId id) { return small.read(id); });
-  // after those that the format itself has
+  // after those that the format itself has, whose codes are no others' parts
+  std::unordered_set<std::size_t> taken;
+  for (const graph::LogicalTensor& weight : graph.logical) taken.insert(graph::index(weight.codes));
+  std::erase_if(packed.tensors, [&](const graph::LogicalTensor& weight) {
+    return taken.contains(graph::index(weight.codes));
+  });
   graph.logical.insert(graph.logical.end(), std::make_move_iterator(packed.tensors.begin()),
                        std::make_move_iterator(packed.tensors.end()));
   graph.notes.insert(graph.notes.end(), packed.notes.begin(), packed.notes.end());

@@ -307,10 +307,7 @@ Source resolve_model_folder(const fs::path& path, const Opening& options) {
     source.set = std::move(set);
   }
 
-  if (const std::vector<std::string> others = other_models(found); !others.empty())
-    source.notes.push_back(graph::make_note(graph::Severity::warning, {},
-                                            "opened '{}' only; the folder also holds {}",
-                                            safe_display(found.front()), join_names(others, 3)));
+  source.beside = other_models(found);
   add_edit_notes(source, path, listing);
   return source;
 }

@@ -224,11 +224,14 @@ class JoinedModel {
   graph::TextSet keys_;  // of the metadata
 };
 
-// Removes tensors, given by their positions, and the storages that only they use.
+// Removes tensors, given by their positions, with the packed weights whose codes they are and the storages
+// that only they use. The parts of the other packed weights are then to be found anew.
 void erase_tensors(graph::MetaGraph& graph, const std::vector<std::size_t>& positions) {
   std::vector<bool> tensor_goes(graph.tensors.size()), storage_goes(graph.storages.size());
   for (const std::size_t at : positions)
     storage_goes[graph::index(graph.tensors[at].storage)] = tensor_goes[at] = true;
+  std::erase_if(graph.logical,
+                [&](const graph::LogicalTensor& weight) { return tensor_goes[graph::index(weight.codes)]; });
   for (std::size_t i = 0; i < tensor_goes.size(); ++i)
     if (!tensor_goes[i]) storage_goes[graph::index(graph.tensors[i].storage)] = false;
   std::vector<graph::StorageId> place;

@@ -35,23 +35,32 @@ std::optional<ShardNumbers> shard_numbers(std::string_view name) {
   const std::size_t digits = numbers.find('-');
   const std::string_view behind = numbers.substr(digits);
   const auto count = text_as<std::uint64_t>(behind.substr(4, behind.rfind('.') - 4));
-  return count ? std::optional(ShardNumbers{*stem, behind, digits, *count}) : std::nullopt;
+  if (!count || *count == 0) return std::nullopt;
+  return ShardNumbers{*stem, behind, digits, *count};
 }
 
 std::string ShardNumbers::name(std::uint64_t number) const {
   return fmt::format("{}-{:0{}}{}", stem, number, digits, behind);
 }
 
-std::vector<std::string> complete_shards(std::string_view file, const std::vector<std::string>& names) {
-  const auto numbers = shard_numbers(file);
-  if (!numbers || numbers->count < 2 || numbers->count > names.size()) return {};
-  const std::unordered_set<std::string_view> held = set_of(names);
+namespace {
+
+std::vector<std::string> complete_shards(const ShardNumbers& numbers,
+                                         const std::unordered_set<std::string_view>& held) {
+  if (numbers.count < 2 || numbers.count > held.size()) return {};
   std::vector<std::string> shards;
-  for (std::uint64_t i = 1; i <= numbers->count; ++i) {
-    shards.push_back(numbers->name(i));
+  for (std::uint64_t i = 1; i <= numbers.count; ++i) {
+    shards.push_back(numbers.name(i));
     if (!held.contains(shards.back())) return {};
   }
   return shards;
+}
+
+}  // namespace
+
+std::vector<std::string> complete_shards(std::string_view file, const std::vector<std::string>& names) {
+  const auto numbers = shard_numbers(file);
+  return numbers ? complete_shards(*numbers, set_of(names)) : std::vector<std::string>();
 }
 
 namespace {
@@ -143,9 +152,13 @@ LooseShards loose_shards(const std::function<std::shared_ptr<const io::SourceFil
                          const std::vector<std::string>& candidates) {
   const std::string& chosen = candidates.front();
   if (ending(chosen) != ".safetensors" && ending(chosen) != ".bin") return {};
-  for (const std::string& name : candidates)
-    if (auto shards = complete_shards(name, candidates); !shards.empty())
+  const std::unordered_set<std::string_view> held = set_of(candidates);
+  for (const std::string& name : candidates) {
+    const auto numbers = shard_numbers(name);
+    if (!numbers || numbers->name(1) != name) continue;  // each set once
+    if (auto shards = complete_shards(*numbers, held); !shards.empty())
       return opened_as_one(std::move(shards));
+  }
   if (auto note = lacks_others(chosen, candidates)) return {.notes = {std::move(*note)}};
   std::vector<std::string> files;
   std::ranges::copy_if(candidates, std::back_inserter(files), [&](const std::string& name) {

@@ -181,16 +181,16 @@ void name_open_sizes(onnx::GraphProto& graph) {
           if (dim.has_dim_value() && dim.dim_value() < 0) dim.clear_value();
 }
 
-// Replaces what the library knows otherwise, and names each operator by its number, for the library's
-// messages.
-void prepare(onnx::ModelProto& model) {
-  std::int64_t opset = 0;
-  for (const auto& import : model.opset_import())
-    if (of_onnx(import.domain())) opset = import.version();
-  onnx::GraphProto& graph = *model.mutable_graph();
+// Replaces what the library knows otherwise, also inside operators, and names each operator of the graph by
+// its number, for the library's messages. Parsing has bounded the depth.
+void prepare(onnx::GraphProto& graph, std::int64_t opset, bool inside) {
   for (int i = 0; i < graph.node_size(); ++i) {
     onnx::NodeProto& node = *graph.mutable_node(i);
-    node.set_name(fmt::format("#{}", i));
+    node.set_name(inside ? std::string() : fmt::format("#{}", i));
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) prepare(*attribute.mutable_g(), opset, true);
+      for (onnx::GraphProto& one : *attribute.mutable_graphs()) prepare(one, opset, true);
+    }
     const auto row = std::ranges::find_if(kStandInOperators, [&](const StandInOperator& one) {
       return of_onnx(node.domain()) && one.kind == node.op_type() && opset >= one.since;
     });
@@ -199,7 +199,14 @@ void prepare(onnx::ModelProto& model) {
     if (row->inputs == 0 || node.input_size() <= row->inputs) continue;
     node.mutable_input()->DeleteSubrange(row->inputs, node.input_size() - row->inputs);
   }
-  name_open_sizes(graph);
+}
+
+void prepare(onnx::ModelProto& model) {
+  std::int64_t opset = 0;
+  for (const auto& import : model.opset_import())
+    if (of_onnx(import.domain())) opset = import.version();
+  prepare(*model.mutable_graph(), opset, false);
+  name_open_sizes(*model.mutable_graph());
 }
 
 // Takes an operator out of the inference of its graph. A result that the file calls a scalar, as some writers

@@ -256,7 +256,8 @@ void bind_quantized(graph::MetaGraph& graph) {
       return found != places.end();
     };
     if (!bound.insert(weight.name.str()).second) return true;
-    bool whole = bind("", weight.codes);
+    bool whole = bind("", weight.codes) && graph.tensor(weight.codes).shape == weight.shape &&
+                 8 * graph::dtype_info(graph.tensor(weight.codes).dtype).block_bytes == weight.bits;
     for (graph::CompanionTensor& companion : weight.companions)
       whole = whole &&
               bind(companion.kind == graph::Companion::scales ? ".scale" : ".zero_point", companion.tensor);

@@ -199,6 +199,24 @@ class Torch(Formats):
             path = self.save({"f": torch.quantize_per_channel(torch.randn(4, 3), torch.rand(4), torch.rand(4), 0, torch.quint8)})
         self.assertIn("scales are not 4 numbers of type F64", loadline("convert", path, self.path / "f.safetensors", "--json", code=1))
 
+    def test_the_index_decides_over_quantized_copies(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plain = torch.randn(8, 4)
+            copies = {"other scale": torch.quantize_per_tensor(plain * 3, 0.5, 3, torch.qint8), "plain": plain * 2}
+            for name, copy in copies.items():
+                for wanted in (0, 1):
+                    with self.subTest(copy=name, wanted=wanted):
+                        folder = self.path / f"{name}{wanted}"
+                        folder.mkdir()
+                        shards = [{"a": torch.ones(2), "w": torch.quantize_per_tensor(plain, 0.1, -7, torch.qint8)}, {"w": copy, "b": torch.ones(3)}]
+                        files = [f"pytorch_model-0000{i + 1}-of-00002.bin" for i in range(2)]
+                        for file, shard in zip(files, shards):
+                            torch.save(shard, folder / file)
+                        (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": {"a": files[0], "b": files[1], "w": files[wanted]}}))
+                        expected = {"a": shards[0]["a"], "b": shards[1]["b"], "w": shards[wanted]["w"]}
+                        self.assert_dequantizes(folder, expected)
+
     def assert_dequantizes(self, path, tensors):
         expected = {name: tensor.dequantize() if tensor.is_quantized else tensor for name, tensor in tensors.items()}
         self.assertEqual(sum(tensor.numel() for tensor in expected.values()), inspect(path)["parameter_count"])

@@ -218,16 +218,21 @@ struct Affine {
   std::uint64_t first = 0;  // the position that the first scale is for
 };
 
-// Those of positions [first, first + numbers.size()) of `count`.
+// Those of positions [first, first + many) of `count`.
 template <typename T>
-void read_part(const graph::MetaGraph& graph, const io::ReadTensor& read, const graph::LogicalTensor& weight,
-               graph::Companion kind, std::uint64_t count, std::uint64_t first, std::span<T> numbers) {
+std::vector<T> read_part(const graph::MetaGraph& graph, const io::ReadTensor& read,
+                         const graph::LogicalTensor& weight, graph::Companion kind, std::uint64_t count,
+                         std::uint64_t first, std::uint64_t many) {
   const graph::DType dtype = std::is_same_v<T, double> ? graph::DType::f64 : graph::DType::i64;
   const auto id = weight.companion(kind);
-  if (!id || graph.tensor(*id).dtype != dtype || graph::elements(graph.tensor(*id)) != count)
+  // no more numbers than bytes of a file: a tensor may name one byte any number of times
+  if (!id || graph.tensor(*id).dtype != dtype || graph::elements(graph.tensor(*id)) != count ||
+      graph.storage(graph.tensor(*id).storage).bytes / sizeof(T) < count)
     throw Error(ErrorCode::malformed, {.tensor = weight.name}, "its {} are not {} numbers of type {}",
                 graph::companion_name(kind), count, graph::dtype_info(dtype).name);
-  read(*id, first * sizeof(T), std::as_writable_bytes(numbers));
+  std::vector<T> numbers(static_cast<std::size_t>(many));
+  read(*id, first * sizeof(T), std::as_writable_bytes(std::span(numbers)));
+  return numbers;
 }
 
 // For numbers [begin, end) of the weight.
@@ -256,10 +261,10 @@ Affine affine_of(const graph::MetaGraph& graph, const io::ReadTensor& read,
     affine.first = begin / affine.inner;
     positions = (end - 1) / affine.inner - affine.first + 1;
   }
-  std::vector<double> scales(static_cast<std::size_t>(positions));
-  affine.zeros.resize(scales.size());
-  read_part<double>(graph, read, weight, graph::Companion::scales, count, affine.first, scales);
-  read_part<std::int64_t>(graph, read, weight, graph::Companion::zeros, count, affine.first, affine.zeros);
+  const auto scales =
+      read_part<double>(graph, read, weight, graph::Companion::scales, count, affine.first, positions);
+  affine.zeros =
+      read_part<std::int64_t>(graph, read, weight, graph::Companion::zeros, count, affine.first, positions);
   affine.scales.assign(scales.begin(), scales.end());
   return affine;
 }
