@@ -6,7 +6,8 @@
 namespace loadline {
 
 std::string strict_json(std::string_view text) {
-  constexpr std::string_view kWords[] = {"NaN", "Infinity"}, kNumbers[] = {"null", "1.7976931348623157e308"};
+  constexpr std::string_view kWords[] = {"NaN", "Infinity"},
+                             kNumbers[] = {"\"NaN\"", "1.7976931348623157e308"};
   std::string result;
   bool quoted = false;
   for (std::size_t at = 0; at < text.size(); ++at) {

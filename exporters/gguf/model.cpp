@@ -16,6 +16,7 @@
 #include "exporters/model_folder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -390,8 +391,13 @@ std::vector<forward::Setting> ignored_settings(const std::vector<forward::Settin
       return graph::glob_matches(pattern, setting.name);
     });
     (may ? ignored : left).push_back(setting);
-    if (!may) names += (names.empty() ? "" : ",") + setting.name;
+    if (may) continue;
+    std::string name = setting.name;
+    std::ranges::replace(name, ',', '?');  // a glob's: commas stand between names
+    names += (names.empty() ? "" : ",") + name;
   }
+  constexpr std::size_t kMostNames = 20;
+  if (left.size() > kMostNames) names = "*";
   if (!left.empty())
     throw Error(ErrorCode::unsupported, {.file = file}, "{}: {}", forward::settings_text(left), why)
         .with({"ignore", names});
@@ -410,10 +416,18 @@ graph::MetaValue key_value(const forward::MappedKey& key) {
       return *key.value.text();
     case forward::GgufType::boolean:
       return key.value.truth();
-    case forward::GgufType::f32:
-      if (whole != nullptr) return static_cast<float>(*whole);
-      if (key.value.real() == nullptr) throw fail();
-      return static_cast<float>(*key.value.real());
+    case forward::GgufType::f32: {
+      if (whole == nullptr && key.value.real() == nullptr) throw fail();
+      const auto number =
+          whole != nullptr ? static_cast<float>(*whole) : static_cast<float>(*key.value.real());
+      // what norms divide by and positions turn by is more than nothing
+      const bool positive = key.name.ends_with("epsilon") || key.name.ends_with("freq_base") ||
+                            key.name.ends_with("scaling.factor");
+      if (!std::isfinite(number) || (positive && !(number > 0)) ||
+          (key.name.ends_with("epsilon") && number >= 1))
+        throw fail();
+      return number;
+    }
     case forward::GgufType::u32:
       break;
   }
@@ -427,6 +441,25 @@ bool maps_names(const graph::MetaGraph& graph, const ExportOptions& options) {
 }
 
 namespace {
+
+// The setting that says how weights are packed, where nothing has unpacked the whole numbers in the files.
+std::optional<forward::Setting> unread_packing(const graph::MetaGraph& graph,
+                                               const forward::ModelConfig& config) {
+  const bool whole = std::ranges::any_of(graph.tensors, [](const graph::Tensor& tensor) {
+    using T = graph::DType;
+    const bool small =
+        tensor.dtype == T::i8 || tensor.dtype == T::u8 || tensor.dtype == T::i32 || tensor.dtype == T::u32;
+    return small && tensor.shape.size() >= 2;
+  });
+  if (!whole || !graph.logical.empty()) return std::nullopt;
+  for (const char* const key : {"quantization_config", "compression_config", "quantization"}) {
+    if (config.get(key).null()) continue;
+    const std::string method = std::string(key) + ".quant_method";
+    const assets::Datum named = config.get(method);
+    return forward::Setting{named.null() ? key : method, named.null() ? "not understood" : named.shown()};
+  }
+  return std::nullopt;
+}
 
 // llama.cpp takes the embedding for a head that is missing, also where the model does not tie them.
 void refuse_missing(const graph::MetaGraph& graph) {
@@ -454,6 +487,7 @@ GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options
   const FolderFiles beside = folder_files(graph, options.follow_links, options.tokenizer_folder);
   std::vector<forward::Setting> unheeded = map.unaccounted;
   std::ranges::move(further_modules(beside.files), std::back_inserter(unheeded));
+  if (auto packing = unread_packing(graph, mapped.config)) unheeded.push_back(std::move(*packing));
   unheeded = ignored_settings(unheeded, options, std::string(graph::kConfigKey),
                               fmt::format("llama.cpp's '{}' is not known to compute that", map.architecture));
   if (!unheeded.empty())

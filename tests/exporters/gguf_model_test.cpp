@@ -514,6 +514,8 @@ constexpr UnheededSetting kUnheeded[] = {
     {"llama", R"({"rope_scaling":{"type":"linear","factor":4,"of_nobody":2}})", "rope_scaling.of_nobody"},
     {"llama", R"({"of_nobody":2})", "of_nobody"},
     {"llama", R"({"logit_scale":0.5,"clip_qkv":8})", "clip_qkv,logit_scale"},
+    {"llama", R"({"is_causal":false,"use_rope":false,"qkv_bias":false})", "is_causal,use_rope"},
+    {"llama", R"({"a,b":1})", "a?b"},
     {"mistral", R"({"sliding_window":16})", "sliding_window"},
     {"mixtral", R"({"sliding_window":16})", "sliding_window"},
     {"qwen2", R"({"use_sliding_window":true,"sliding_window":16,"max_window_layers":1})", "sliding_window"},
@@ -589,6 +591,22 @@ TEST(GgufModel, SettingsThatLlamaDoesNotFollowAreNamed) {
     EXPECT_EQ(yarn(R"(,"beta_slow":2)"), "rope_scaling.beta_slow") << type;
     EXPECT_EQ(yarn(R"(,"truncate":false)"), "rope_scaling.truncate") << type;
   }
+}
+
+// Numbers that no norm and no position can have, and packings that nothing has unpacked.
+TEST(GgufModel, ImpossibleSettingsAreErrors) {
+  for (const char* const settings :
+       {R"({"rms_norm_eps":"NaN"})", R"({"rms_norm_eps":-1})", R"({"rms_norm_eps":true})",
+        R"({"rms_norm_eps":1e300})", R"({"rope_theta":1e300})", R"({"rope_theta":false})",
+        R"({"rope_scaling":{"type":"linear"}})", R"({"rope_scaling":{"type":"linear","factor":0}})",
+        R"({"rope_scaling":{"type":"linear","factor":-4}})"})
+    EXPECT_THROW((void)small_model("llama", settings, {}), Error) << settings;
+  EXPECT_NO_THROW((void)small_model("llama", R"({"rms_norm_eps":1e-5})", {}));
+  graph::MetaGraph graph = llama(R"(, "quantization_config": {"quant_method": "of nobody"})");
+  EXPECT_EQ(refusal(graph), "");  // its weights are numbers as they are
+  for (graph::Tensor& tensor : graph.tensors)
+    if (tensor.name.view().ends_with("q_proj.weight")) tensor.dtype = graph::DType::i32;
+  EXPECT_NE(refusal(graph).find("quant_method"), std::string::npos) << refusal(graph);
 }
 
 TEST(GgufModel, IgnoredSettingsAreNoted) {

@@ -151,16 +151,24 @@ class Binder {
   }
 
   graph::DType config_dtype() const {
-    const std::string name = model_.config.text("dtype", model_.config.text("torch_dtype", "float32"));
+    std::string_view name;
+    const std::string named = model_.config.text("dtype", model_.config.text("torch_dtype", "float32"));
+    name = named;
+    if (name.starts_with("torch.")) name.remove_prefix(6);
     const auto dtype = graph::dtype_from(&graph::DTypeInfo::torch, name);
-    if (!dtype) throw model_.config.fail("torch_dtype '{}' is not known", safe_display(name, 40));
+    if (!dtype) throw model_.config.fail("the type '{}' is not known", safe_display(name, 40));
     return *dtype;
   }
 
   // quantization_config's weight_block_size where quant_method is fp8, else nothing.
   std::optional<Fp8> fp8_block() {
     const ModelConfig& config = model_.config;
-    if (header_ || config.get("quantization_config").null()) return std::nullopt;
+    if (header_) return std::nullopt;
+    for (const std::string_view other : {"quantization", "compression_config"})
+      if (!config.get(other).null())
+        model_.remark = fmt::format("{} is not understood: sizes are those of weights in {}", other,
+                                    graph::dtype_info(model_.dtype).name);
+    if (config.get("quantization_config").null()) return std::nullopt;
     const assets::Datum named = config.get("quantization_config.quant_method");
     const std::string method = named.text() == nullptr ? "" : *named.text();
     if (method == "mxfp4") return std::nullopt;  // the asset has its tensors

@@ -197,8 +197,8 @@ std::vector<Setting> ModelConfig::settings() const {
   constexpr std::size_t kMostSettings = 10'000, kMostFields = 500;
   std::vector<Setting> all;
   const auto add = [&](const json& value, const std::string& path, bool top) {
-    const json* const plain = json_->find(path);  // another one of this name may go first
-    if (plain == &value)
+    const json* const plain = json_->find(path);        // another one of this name may go first
+    if (plain == &value || (!top && plain == nullptr))  // a name with a dot in it is not found
       all.push_back({path, shown(value)});
     else if (top && (plain == nullptr || *plain != value))
       all.push_back({std::string(kRootPrefix) + path, shown(value)});

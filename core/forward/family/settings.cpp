@@ -39,7 +39,7 @@ constexpr Unused kUnused[] = {
     {"_diffusers_version", Reach::nothing, kNames},
     {"architectures", Reach::nothing, kNames},
     {"is_encoder_decoder", Reach::nothing, kNames},
-    {"auto_map*", Reach::nothing, kNames},
+    {"auto_map*", Reach::nothing, "names code beside the weights, which runs only for those who trust it"},
     {"finetuning_task", Reach::nothing, kNames},
     {"library_name", Reach::nothing, kNames},
     {"model_name", Reach::nothing, kNames},
@@ -167,6 +167,33 @@ constexpr Unused kUnused[] = {
     {"swiglu_*", Reach::numbers, kScale},
 };
 
+// What no class does unless its configuration says so: off, it is as if it were not there. A class that does
+// it by default gives it a row of its own.
+constexpr std::string_view kOff[] = {"*_bias",
+                                     "add_*",
+                                     "alibi",
+                                     "bias",
+                                     "is_decoder",
+                                     "is_encoder_decoder",
+                                     "new_decoder_architecture",
+                                     "norm_topk_prob",
+                                     "reorder_*",
+                                     "scale_attn_by_*",
+                                     "tie_*",
+                                     "use_absolute_*",
+                                     "use_bidirectional_*",
+                                     "use_mrope",
+                                     "use_sliding_window"};
+
+bool is_off(const Setting& setting, Reach reach) {
+  if (setting.shown != "false") return false;
+  std::string_view name = setting.name;
+  if (name.starts_with("root.")) name.remove_prefix(5);
+  // no size grows by what is turned off
+  return reach == Reach::numbers ||
+         std::ranges::any_of(kOff, [&](std::string_view off) { return graph::glob_matches(off, name); });
+}
+
 }  // namespace
 
 std::string_view why_unused(std::string_view setting, Reach reach) {
@@ -253,10 +280,9 @@ bool SettingsRead::stands_for(std::string_view setting, std::string_view name) {
   return common_name(setting) == name;
 }
 
-// What is off is as if it were not there. A class that has it on gives it a row.
 std::vector<Setting> SettingsRead::unaccounted(std::vector<Setting> settings, Reach reach) const {
   std::erase_if(settings, [&](const Setting& setting) {
-    return setting.shown == "false" || held_.contains(setting.name) ||
+    return is_off(setting, reach) || held_.contains(setting.name) ||
            held_.contains(common_name(setting.name)) || !why_unused(setting.name, reach).empty();
   });
   return settings;

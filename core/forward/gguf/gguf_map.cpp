@@ -98,9 +98,9 @@ bool has_period(const std::vector<assets::Datum>& list, const assets::Datum& val
 }
 
 assets::Datum period(const std::vector<assets::Datum>& list, const assets::Datum& value) {
-  for (std::size_t n = 0; n <= list.size(); ++n)
-    if (has_period(list, value, n)) return assets::Datum(static_cast<std::int64_t>(n));
-  return assets::Datum();
+  const auto other = std::ranges::find_if(list, [&](const assets::Datum& one) { return !(one == value); });
+  const auto n = other == list.end() ? 0 : static_cast<std::size_t>(other - list.begin()) + 1;
+  return has_period(list, value, n) ? assets::Datum(static_cast<std::int64_t>(n)) : assets::Datum();
 }
 
 // llama3_factors(dimension, theta, factor, low, high, context): the divisor of each frequency.
@@ -212,6 +212,9 @@ class Mapper {
         map_.keys.push_back({map_.architecture + "." + key, key_type, std::move(value)});
     };
     const assets::Datum factor = value_of(prefix + "factor");
+    if (factor.null())
+      throw Error(ErrorCode::malformed, {.file = config_.path()},
+                  "positions are scaled as '{}', but no 'factor' says how far", word);
     put("type", GgufType::text, assets::Datum(word));
     put("factor", GgufType::f32, factor);
     if (word == "linear") return;

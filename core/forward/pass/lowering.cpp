@@ -354,18 +354,15 @@ class Lowering {
   void cache(const BoundOp& op) {
     const graph::SizePoly fixed = size_attribute("fixed", graph::SizePoly(0)),
                           window = size_attribute("window", graph::SizePoly(0));
-    graph::SizePoly positions = total_;
-    if (fixed != graph::SizePoly(0)) positions = fixed;
+    graph::SizePoly positions = fixed != graph::SizePoly(0) ? fixed : total_;
     const std::int64_t most = window.constant().value_or(0);
     if (most > 0) positions = window_positions(op, static_cast<std::uint64_t>(most));
     const bool once = attribute("once") != nullptr && attribute("once")->truth();
     for (std::size_t i = 0; i < op.outputs.size(); ++i) {
       Sizes result = shape(i);
       if (result.size() < 2) fail("a cached value has rows, positions and a width");
-      if (once)
-        result.front() = graph::SizePoly::symbol(graph::kBatch);
-      else
-        result[result.size() - 2] = positions;
+      (once ? result.front() : result[result.size() - 2]) =
+          once ? graph::SizePoly::symbol(graph::kBatch) : positions;
       out(i, std::move(result), graph::Lane::cache);
       if (most > 0) windows_.insert_or_assign(op.outputs[i], most);
     }
@@ -385,8 +382,7 @@ class Lowering {
   }
   // For each row, the chosen experts as I64 and their weights as F32.
   void route(const BoundOp&) {
-    constexpr std::int64_t kBytes = 8 + 4;
-    out(0, with_last(0, product(size_attribute("k"), graph::SizePoly(kBytes))), graph::DType::u8,
+    out(0, with_last(0, product(size_attribute("k"), size(8 + 4))), graph::DType::u8,
         graph::Lane::activation);
   }
   void take(const BoundOp&) {
@@ -405,13 +401,10 @@ class Lowering {
   void scan(const BoundOp& op) {
     out(0, shape(0));
     if (op.outputs.size() == 1) return;
-    const graph::DType kept = graph::dtype_info(cache_).block_elements == 1 ? cache_ : activation_;
-    const graph::SizePoly each(static_cast<std::int64_t>(graph::dtype_info(kept).block_bytes));
-    const auto bytes =
-        graph::SizePoly::sum(product(size_attribute("state"), each),
-                             product(size_attribute("wide", graph::SizePoly(0)), graph::SizePoly(4)));
-    if (!bytes) fail("the state of a 'scan' is too large");
-    out(1, {batch(0), *bytes}, graph::DType::u8, graph::Lane::cache);
+    const graph::DType own = graph::dtype_info(cache_).block_elements == 1 ? cache_ : activation_;
+    const graph::SizePoly kept = product(size_attribute("state"), graph::SizePoly(bytes_of(own))),
+                          wide = product(size_attribute("wide", size(0)), size(4));
+    out(1, {batch(0), graph::SizePoly::sum(kept, wide).value_or(kept)}, graph::DType::u8, graph::Lane::cache);
   }
 
   // One rule for each operator, in the order of kOperators.
