@@ -458,6 +458,37 @@ TEST(Verdicts, OfALoadThatStaysOnTheHostAreOfTheHost) {
   EXPECT_TRUE(row_of(graph, request).is_within());
 }
 
+// Where weights go decides which memory the required peak is about: also for advice.
+TEST(Verdicts, OfAdviceAreThoseOfTheAdvisedLoad) {
+  graph::MetaGraph graph = model_of(1 << 16);
+  graph.format = "gguf";
+  Progress progress;
+  const load::LoadRequest request{.methods = {"llama_cpp_ring"}, .gpu_layers = 0, .require_peak = 16 << 20};
+  const load::LoadAnswer answer = load::answer(graph, request, {}, {.advise = true}, progress);
+  ASSERT_TRUE(answer.advice);
+  for (const load::AdvisedLoad& load : answer.advice->advice.loads)
+    EXPECT_TRUE(load::answer(graph, load.request, {}, {}, progress).rows.at(0).is_within());
+}
+
+TEST(Verdicts, ATargetsReserveIsNotOneOfAnotherBudget) {
+  const graph::MetaGraph graph = model_of(1 << 16);
+  const load::LoadRequest request{.target = "rtx-4060-8gb", .device_budget = 40 << 20};
+  EXPECT_FALSE(load::bind_request(graph, request, {}).request.reserve);
+  EXPECT_TRUE(load::bind_request(graph, {.target = "rtx-4060-8gb"}, {}).request.reserve);
+}
+
+// A model that its own settings say is not whole never fits.
+TEST(Verdicts, OfAModelWithoutSomeOfItsTensors) {
+  graph::MetaGraph graph;
+  graph.files.resize(1);
+  EXPECT_EQ(load::bind_request(graph, {.device_budget = 1 << 30}, {}).incomplete, "it has no tensors");
+  graph = model_of(1 << 10);
+  EXPECT_EQ(load::bind_request(graph, {.device_budget = 1 << 30}, {}).incomplete, "");
+  graph.metadata = {{std::string(graph::kConfigKey),
+                     R"({"model_type":"gpt2","n_embd":32,"n_layer":1,"n_head":2,"vocab_size":1024})"}};
+  EXPECT_NE(load::bind_request(graph, {.device_budget = 1 << 30}, {}).incomplete, "");
+}
+
 // Of experts, a token reads as many as it uses.
 TEST(PassReads, CountTheExpertsInUse) {
   graph::MetaGraph graph = model_of(1 << 16);

@@ -1,6 +1,7 @@
 // Adds options to CLI11, binds option rows to it, names the nearest known flag, formats --help.
 #include "app/cli/base/option_flags.h"
 
+#include "app/cli/base/terminal.h"
 #include "app/report/markdown.h"
 #include "core/base/error.h"
 #include "core/base/option.h"
@@ -226,7 +227,7 @@ void check_flags(const CLI::App& app, const std::vector<std::string>& arguments)
 
 std::string remedy_flag(const Remedy& remedy) {
   const std::string flag = flag_of(remedy.option);
-  return remedy.value.empty() || remedy.value == "on" ? flag : flag + " " + remedy.value;
+  return remedy.value.empty() || remedy.value == "on" ? flag : flag + " " + shell_word(remedy.value);
 }
 
 std::string remedy_words(const std::optional<Remedy>& remedy) {

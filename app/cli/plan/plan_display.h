@@ -34,6 +34,8 @@ struct PlanDisplay {
   bool unified() const { return bound().memory.kind == plan::MemoryKind::unified; }
   // The weights and activations that stay on the device: "the weights", "the weights and the forward pass".
   std::string held_name(const load::Method& method) const;
+  // device_lower_bound() of the method's load.
+  std::uint64_t lower_bound(const load::Method& method) const;
   // What a verdict counts: "the weights alone: no prompt (--seq), no cache".
   std::string covered() const;
 };

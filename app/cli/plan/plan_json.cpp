@@ -156,7 +156,9 @@ Json options_in_force(const PlanDisplay& view) {
 Json plan_json(const PlanDisplay& view) {
   const load::LoadAnswer& answer = view.answer();
   const load::BoundRequest& bound = view.bound();
-  const std::uint64_t least = load::device_lower_bound(view.graph, bound, answer.forward->pass());
+  std::uint64_t least = load::device_lower_bound(view.graph, bound, answer.forward->pass());
+  for (const load::Method* const method : bound.methods)
+    if (bound.cast_of(*method) != bound.request.cast) least = std::min(least, view.lower_bound(*method));
   Json json = {{"model", json_text(graph::model_name(view.graph))},
                {"bytes", graph::storage_bytes(view.graph)},
                {"options", options_in_force(view)},

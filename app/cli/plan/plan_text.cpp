@@ -70,8 +70,13 @@ std::string heading(const PlanDisplay& view) {
   std::string text = fmt::format("{}: {}, weights = {} ({})", safe_display(graph::model_name(view.graph), 80),
                                  counted(view.graph.tensors.size(), "tensor"), format_bytes(weights),
                                  counted(weights, "byte"));
-  if (bound.request.cast || !bound.placement.all_on_device()) {
-    load::BoundRequest weights_alone = bound;
+  const auto same = [&](const load::Method* method) {
+    return bound.cast_of(*method) == bound.cast_of(*bound.methods.front());
+  };
+  const bool alike = std::ranges::all_of(bound.methods, same);
+  const auto own = load::as_called(view.graph, *bound.methods.front(), bound);
+  if (alike && (bound.cast_of(*bound.methods.front()) || !bound.placement.all_on_device())) {
+    load::BoundRequest weights_alone = own ? *own : bound;
     weights_alone.request.activation_bytes = 0;
     text += fmt::format(", device_weights = {}",
                         format_bytes(load::device_lower_bound(view.graph, weights_alone)));
@@ -337,15 +342,21 @@ std::string configured_text(const PlanDisplay& view) {
 
 }  // namespace
 
+std::uint64_t PlanDisplay::lower_bound(const load::Method& method) const {
+  const auto own = load::as_called(graph, method, bound());
+  return load::device_lower_bound(graph, own ? *own : bound(), answer().forward->pass());
+}
+
 std::string PlanDisplay::covered() const {
   const load::RequestPass& forward = *answer().forward;
-  std::string text = bound().incomplete.empty() ? "the weights" : "the weights that are here";
+  if (!bound().incomplete.empty()) return "the weights that are here, and nothing else";
+  const std::string text = "the weights";
   if (forward.pass() != nullptr)
     return text + fmt::format(" and a forward pass: {}, and the cache of {}",
                               counted(forward.batch() * forward.sequence(), "new token"),
                               counted(forward.batch() * (forward.sequence() + forward.past()), "token"));
   if (request().activation_bytes > 0) return text + " and the activations given";
-  if (load::asks_for_pass(request()) && forward.estimated_cache() > 0)
+  if (load::asks_for_pass(request()))
     return text + " alone: not the forward pass, whose operators are not known";
   return text + " alone: no prompt (--seq), no cache";
 }
@@ -379,10 +390,12 @@ std::string least_text(const PlanDisplay& view) {
       fmt::format("{}", fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "));
   if (ids.size() > named) by += fmt::format(" and {} more", ids.size() - named);
   if (host) return fmt::format("Least on the host: {}, by {}.", format_bytes(least), by);
-  const auto own = load::as_called(view.graph, *first, view.bound());
-  const std::uint64_t bound =
-      load::device_lower_bound(view.graph, own ? *own : view.bound(), view.answer().forward->pass());
-  const std::string_view where = view.unified() ? "in unified memory" : "on the device";
+  const std::uint64_t bound = view.lower_bound(*first);
+  const bool some_stream = !only_streams && std::ranges::any_of(rows, [](const load::LoadRow& row) {
+    return !row.refusal && row.method->traits.streams;
+  });
+  const std::string where = fmt::format("{}{}", view.unified() ? "in unified memory" : "on the device",
+                                        some_stream ? ", streaming aside" : "");
   if (least == 0) return fmt::format("Least {}: nothing, by {}.", where, by);
   if (only_streams)
     return fmt::format("Least {}: {}, by {}; no weights stay there.", where, format_bytes(least), by);

@@ -125,7 +125,10 @@ class Search {
     for (std::size_t at = 0; at < std::min(all.size(), kAtOnce * kMostRounds); at += kAtOnce) {
       if (nearest_ && bound_over(all[at]) >= over(nearest_->load.verdict)) return;
       for (Tried& tried : project_all(all.subspan(at, std::min(kAtOnce, all.size() - at))))
-        note_nearest(std::move(tried));
+        if (!tried.load.verdict.fits())
+          note_nearest(std::move(tried));
+        else if (fitting_.size() < kMostAdvice)
+          fitting_.push_back(std::move(tried));
     }
   }
 
@@ -182,7 +185,7 @@ class Search {
       for (std::size_t i = 0; i < plan::kSpaceCount; ++i) tried.load.peaks[i] = peaks[i].bytes;
       tried.load.held = held_peak(projection.timeline);
       tried.load.seconds = projection.seconds;
-      tried.load.verdict = check_budget(projection, budget_);
+      tried.load.verdict = check_budget(projection, request_.bound.limits(projection.on_host));
       return tried;
     } catch (const Error& error) {
       // a load that cannot be done is no advice; a ring too small for the model is one example

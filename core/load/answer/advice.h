@@ -109,8 +109,9 @@ class AdviceSpace {
   bool all_stream_ = false;
   std::set<Runtime> runtimes_;  // of the methods that may be advised
   std::uint64_t pass_ = 0;      // most device bytes that the forward pass adds
-  std::vector<std::pair<graph::DType, std::uint64_t>>
-      types_;  // narrower than the requested type; bytes saved
+  // Types that may be advised, and what lands on the device in the types of the request, in bytes.
+  std::vector<std::pair<graph::DType, std::uint64_t>> types_;
+  std::map<std::optional<graph::DType>, std::uint64_t> landed_;
   std::vector<std::unique_ptr<const PlacementChoice>> placements_;
   std::map<std::pair<std::optional<graph::DType>, const PlacementChoice*>, std::uint64_t> bounds_;
 };

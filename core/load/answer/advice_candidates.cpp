@@ -133,7 +133,7 @@ std::uint64_t AdviceSpace::lower_bound(const std::optional<graph::DType>& cast,
   // places nothing on the device instead of remaking the map: that would take longer than the bound saves
   if (bound.placement.map && cast != request_.bound.request.cast)
     bound.placement.homes.assign(graph_.storages.size(), Home::host);
-  return device_lower_bound(graph_, bound) + pass_;
+  return device_lower_bound(graph_, bound) + (computes_on_host(bound.placement) ? 0 : pass_);
 }
 
 std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const {
@@ -165,12 +165,15 @@ void AdviceSpace::find_types() {
       return UINT64_MAX;  // too large in this type
     }
   };
-  const std::uint64_t now = landed(request_.bound.request.cast);
+  const auto asked = request_.bound.request.cast, configured = request_.bound.configured_type;
+  landed_[asked] = landed(asked);
+  if (configured) landed_[configured] = landed(configured);
   for (const graph::DType type :
        {graph::DType::bf16, graph::DType::f16, graph::DType::q8_0, graph::DType::q4_0}) {
     const std::uint64_t bytes = landed(type);
     const bool possible = runtimes_.contains(Runtime::own) || !graph::dtype_info(type).torch.empty();
-    if (possible && bytes < now) types_.emplace_back(type, now - bytes);
+    const bool saves = std::ranges::any_of(landed_, [&](const auto& row) { return bytes < row.second; });
+    if (possible && saves) types_.emplace_back(type, bytes);
   }
 }
 
@@ -340,10 +343,12 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
 
 void AdviceSpace::add_types(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   if (has(base, ChangeKind::type) || !base.method->traits.casts) return;
-  for (const auto& [type, saved] : types_) {
-    if (!can_cast_to(*base.method, type)) continue;
-    list.push_back(
-        with(base, {ChangeKind::type, saved, fmt::format("cast to {}", graph::dtype_info(type).name)}));
+  BoundRequest asked = {.request = base.request, .configured_type = request_.bound.configured_type};
+  const auto now = landed_.find(asked.cast_of(*base.method));
+  for (const auto& [type, bytes] : types_) {
+    if (!can_cast_to(*base.method, type) || now == landed_.end() || bytes >= now->second) continue;
+    list.push_back(with(base, {ChangeKind::type, now->second - bytes,
+                               fmt::format("cast to {}", graph::dtype_info(type).name)}));
     list.back().request.cast = type;
   }
 }

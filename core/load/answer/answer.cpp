@@ -277,13 +277,12 @@ ContextAnswer find_contexts(const graph::MetaGraph& graph, const BoundRequest& b
 
   BoundRequest load = bound;
   load.request.sequence = kMostTokens;  // a pass follows, but is not part of these projections
-  const Budget budget = bound.limits();
-  const bool on_host = computes_on_host(load.placement);
   PassBytes bytes(bound, pass, answer.micro_batch);
   const auto take = [&](std::size_t at, const Projection& projection) {
     if (rows[at].refusal) return;
     const std::optional<std::uint64_t> room =
-        room_of(projection, budget, on_host && !projection.method->traits.activations_first);
+        room_of(projection, bound.limits(projection.on_host),
+                projection.on_host && !projection.method->traits.activations_first);
     if (!room)
       rows[at].context_max = 0;
     else if (*room != UINT64_MAX)

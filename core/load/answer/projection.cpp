@@ -193,6 +193,7 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
   Projection projection;
   projection.method = &method;
   projection.order = std::move(order);
+  projection.on_host = computes_on_host(bound.placement);
   projection.plan = std::move(used.plan);
   projection.timeline = std::move(used.timeline);
   const Projector projector(graph, method, storages, bound, progress, pass);

@@ -30,6 +30,7 @@ struct Projection {
   plan::Timeline timeline;
   plan::ReadPattern reads;
   bool maps_files = false;  // of the model; imported pages among them
+  bool on_host = false;     // nothing is placed on the device
   PassReads pass_reads;     // of each token
   // With the allocator `malloc`: the most that the heap of the host keeps (unreused_heap_peak()).
   std::optional<std::uint64_t> host_reserved_high = {};

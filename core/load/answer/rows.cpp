@@ -243,7 +243,7 @@ RowPeak row_peak(const Projection& projection, std::uint64_t bytes, std::size_t 
 
 RowPeak judged_peak(const Projection& projection, const BoundRequest& bound, const Labels& labels) {
   const plan::Timeline& timeline = projection.timeline;
-  const unsigned spaces = bound.judges_host()
+  const unsigned spaces = bound.judges_host(projection.on_host)
                               ? plan::space_bit(plan::Space::host) | plan::space_bit(plan::Space::staging)
                               : plan::deciding_spaces(bound.memory.kind);
   if (timeline.reserved_usage.empty()) {
@@ -351,13 +351,18 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.pass_reads = projection.pass_reads;
   row.reread = reread_by_pass(projection, bound);
   row.seconds += static_cast<double>(row.reread) / bound.costs.disk_read;
-  if (bound.judged()) {  // the required peak among the limits
-    const BudgetVerdict strict = check_budget(projection, bound.limits());
+  if (request.require_peak) {  // which may be exceeded before a budget is
+    const BudgetVerdict strict = check_budget(projection, bound.limits(projection.on_host));
     row.verdict.step = strict.step;
     row.verdict.block = strict.block;
-    if (strict.block) row.first_over = labels.of(plan, *strict.block);
   }
+  if (row.verdict.block) row.first_over = labels.of(plan, *row.verdict.block);
   row.judged_peak = judged_peak(projection, bound, labels);
+  // with the mapped weights that each token needs
+  if (bound.judges_host(projection.on_host))
+    row.judged_peak.bytes = std::max(row.judged_peak.bytes, row.verdict.host_peak);
+  else if (bound.memory.kind == plan::MemoryKind::unified)
+    row.judged_peak.bytes = std::max(row.judged_peak.bytes, row.verdict.unified_peak);
   if (request.require_peak && row.judged_peak.bytes > *request.require_peak)
     row.over_required_peak = row.judged_peak.bytes - *request.require_peak;
   else if (request.require_peak && bound.memory.budget.pages_may_stay &&

@@ -3,6 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/known_models.h"
 #include "core/load/request/casts.h"
 #include "core/load/request/load_options.h"
 
@@ -77,6 +79,17 @@ LoadRequest with_target_options(LoadRequest request, const std::optional<Target>
   return request;
 }
 
+// What the model lacks although no note of its files says so; empty: nothing.
+std::string lacking(const graph::MetaGraph& graph, const LoadEnvironment& environment) {
+  if (graph.tensors.empty()) return "it has no tensors";
+  const auto assets = environment.assets ? environment.assets : forward::built_in_assets();
+  const std::vector<std::string> missing = forward::model_claims(graph, *assets).missing;
+  if (missing.empty()) return "";
+  return fmt::format("{} missing that its settings ask for: {}",
+                     missing.size() == 1 ? "1 tensor is" : fmt::format("{} tensors are", missing.size()),
+                     join_names(missing, 3));
+}
+
 std::string counts_instead(std::string_view budget, std::uint64_t bytes) {
   return fmt::format("the {} budget given counts instead: {}", budget, format_bytes(bytes));
 }
@@ -103,14 +116,10 @@ bool BoundRequest::judged() const {
   return budget.device || budget.host || budget.unified || request.require_peak;
 }
 
-bool BoundRequest::judges_host() const {
-  return memory.kind == plan::MemoryKind::discrete && computes_on_host(placement);
-}
-
-Budget BoundRequest::limits() const {
+Budget BoundRequest::limits(bool on_host) const {
   if (!request.require_peak) return memory.budget;
   LoadMemory limited = memory;
-  auto& limit = judges_host() ? limited.budget.host : limited.deciding_budget();
+  auto& limit = judges_host(on_host) ? limited.budget.host : limited.deciding_budget();
   limit = std::min(limit.value_or(UINT64_MAX), *request.require_peak);
   return limited.budget;
 }
@@ -175,18 +184,26 @@ BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& requ
                           const LoadEnvironment& environment) {
   BoundRequest bound;
   bound.request = with_target_options(request, memory.target);
+  // a target's reserve is one of its own memory
+  if (request.device_budget && !request.reserve) bound.request.reserve.reset();
   bound.methods = find_methods(request.methods);
   bound.memory = std::move(memory);
   bound.rates = bind_rates(request.rates, environment.measured_rates);
   bound.placement = bind_placement(graph, request, bound.memory);
-  bound.configured_type = configured_type(graph);
+  // advice may name other methods
+  const bool casts =
+      std::ranges::any_of(bound.methods, [](const Method* method) { return method->traits.configured_type; });
+  if (casts || bound.judged()) bound.configured_type = configured_type(graph);
   bound.spaces = plan::deciding_spaces(bound.memory.kind);
   bound.costs = bound.machine_costs();
   if (bound.memory.target) bound.costs = target_costs(*bound.memory.target, bound.costs);
   for (const std::string& name : order_names(request.orders))
     bound.orders.push_back(bind_order(graph, name, environment));
   const auto error = std::ranges::find(graph.notes, graph::Severity::error, &graph::Note::severity);
-  if (error != graph.notes.end()) bound.incomplete = error->text;
+  if (error != graph.notes.end())
+    bound.incomplete = error->text;
+  else if (bound.judged())
+    bound.incomplete = lacking(graph, environment);
   return bound;
 }
 

@@ -168,9 +168,12 @@ struct BoundRequest {
   // Whether a budget or a required peak is set.
   bool judged() const;
   // Whether the required peak is one of the host: where nothing is placed on a device with its own memory.
-  bool judges_host() const;
+  // `on_host`: of a load with a placement of its own.
+  bool judges_host() const { return judges_host(computes_on_host(placement)); }
+  bool judges_host(bool on_host) const { return on_host && memory.kind == plan::MemoryKind::discrete; }
   // The budgets, with the required peak as a limit of the memory that it is about.
-  Budget limits() const;
+  Budget limits() const { return limits(computes_on_host(placement)); }
+  Budget limits(bool on_host) const;
 };
 
 // The first stage of bind_request(), for a front end that checks a request before it opens the model. Throws
