@@ -196,8 +196,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array<const char*, 2> kTypes = {"dtype", "torch_dtype"};
-constexpr std::array<const char*, 3> kPackings = {"quantization_config", "quantization",
-                                                  "compression_config"};
 
 // Sets the types that an object has; whether it had any.
 bool set_types(Json& object, std::string_view name) {

@@ -5,6 +5,7 @@
 #include "core/graph/dtype_and_shape.h"
 #include "exporters/exporter.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,10 +43,13 @@ void add_folder_files(Layout& layout, const std::vector<FolderFile>& files, bool
 
 // --- Makes a config.json say what the weights beside it have become.
 
+// What says in a config.json how weights are packed.
+inline constexpr std::array<const char*, 3> kPackings = {"quantization_config", "quantization",
+                                                         "compression_config"};
+
 // `text` with every "dtype" and "torch_dtype" of the model and of its parts (text_config, ...) set to
-// `outtype`; one is added if there is none. With `unpacked`, what says how weights were packed is removed:
-// "quantization_config", "quantization" and "compression_config". The order of keys stays. A text that is no
-// JSON object is returned as it is.
+// `outtype`; one is added if there is none. With `unpacked`, what kPackings names is removed. The order of
+// keys stays. A text that is no JSON object is returned as it is.
 std::string cast_config(const std::string& text, graph::DType outtype, bool unpacked);
 
 // --- How a sentence-transformers folder turns the vectors of tokens into one of the text.

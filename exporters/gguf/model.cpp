@@ -452,7 +452,7 @@ std::optional<forward::Setting> unread_packing(const graph::MetaGraph& graph,
     return small && tensor.shape.size() >= 2;
   });
   if (!whole || !graph.logical.empty()) return std::nullopt;
-  for (const char* const key : {"quantization_config", "compression_config", "quantization"}) {
+  for (const char* const key : kPackings) {
     if (config.get(key).null()) continue;
     const std::string method = std::string(key) + ".quant_method";
     const assets::Datum named = config.get(method);

@@ -14,7 +14,7 @@ namespace loadline::importers {
 namespace {
 
 std::string kind_of(const OnnxNode& node) {
-  return node.domain.empty() || node.domain == "ai.onnx" ? node.op_type : node.domain + "." + node.op_type;
+  return is_onnx_domain(node.domain) ? node.op_type : node.domain + "." + node.op_type;
 }
 
 std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
@@ -49,7 +49,7 @@ class ForwardBuilder {
       if (weights_.count(input.name) == 0) inputs.push_back(&input);
     symbols_.guess(inputs);
     for (const auto& [domain, version] : model_.opsets)
-      if (domain.empty() || domain == "ai.onnx") forward_.opset = version;
+      if (is_onnx_domain(domain)) forward_.opset = version;
     for (const OnnxValue* const input : inputs)
       forward_.inputs.push_back(make_value(input->name, "the graph's inputs"));
     for (const OnnxNode& node : main_.nodes) add_op(node);

@@ -53,6 +53,9 @@ void confine_to_memory();
 
 // The usual names of the batch, the sequence and the past become the symbols B, S and P. Every other name
 // becomes its own symbol. ForwardGraph::sizes records the meaning of each name.
+// Whether operators of this domain are ONNX's own.
+inline bool is_onnx_domain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
+
 // The name of a size that the file leaves open, or gives as a negative number: "x[0]".
 std::string open_size_name(std::string_view input, std::size_t position);
 // Gives such names to the open sizes of the graph's inputs.

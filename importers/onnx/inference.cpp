@@ -157,8 +157,6 @@ constexpr StandInOperator kStandInOperators[] = {
     {"TensorScatter", 24, "Identity", 1},
 };
 
-bool of_onnx(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
-
 // Gives a name to each size of an input that has none, and forgets negative sizes. The first size of all
 // inputs is one: OnnxSymbols takes each for the batch.
 void name_open_sizes(onnx::GraphProto& graph) {
@@ -192,7 +190,7 @@ void prepare(onnx::GraphProto& graph, std::int64_t opset, bool inside) {
       for (onnx::GraphProto& one : *attribute.mutable_graphs()) prepare(one, opset, true);
     }
     const auto row = std::ranges::find_if(kStandInOperators, [&](const StandInOperator& one) {
-      return of_onnx(node.domain()) && one.kind == node.op_type() && opset >= one.since;
+      return is_onnx_domain(node.domain()) && one.kind == node.op_type() && opset >= one.since;
     });
     if (row == std::end(kStandInOperators)) continue;
     node.set_op_type(std::string(row->as));
@@ -204,7 +202,7 @@ void prepare(onnx::GraphProto& graph, std::int64_t opset, bool inside) {
 void prepare(onnx::ModelProto& model) {
   std::int64_t opset = 0;
   for (const auto& import : model.opset_import())
-    if (of_onnx(import.domain())) opset = import.version();
+    if (is_onnx_domain(import.domain())) opset = import.version();
   prepare(*model.mutable_graph(), opset, false);
   name_open_sizes(*model.mutable_graph());
 }

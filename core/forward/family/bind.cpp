@@ -151,10 +151,7 @@ class Binder {
   }
 
   graph::DType config_dtype() const {
-    std::string_view name;
-    const std::string named = model_.config.text("dtype", model_.config.text("torch_dtype", "float32"));
-    name = named;
-    if (name.starts_with("torch.")) name.remove_prefix(6);
+    const std::string name = model_.config.dtype_name("float32");
     const auto dtype = graph::dtype_from(&graph::DTypeInfo::torch, name);
     if (!dtype) throw model_.config.fail("the type '{}' is not known", safe_display(name, 40));
     return *dtype;

@@ -236,6 +236,21 @@ std::vector<std::string> ModelConfig::architectures() const {
   return names;
 }
 
+std::optional<std::uint64_t> ModelConfig::first_count(std::initializer_list<std::string_view> keys) const {
+  for (const std::string_view key : keys) {
+    const assets::Datum value = get(key);
+    if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
+  }
+  return std::nullopt;
+}
+
+std::string ModelConfig::dtype_name(std::string_view otherwise) const {
+  constexpr std::string_view kModule = "torch.";
+  std::string name = text("dtype", text("torch_dtype", otherwise));
+  if (name.starts_with(kModule)) name.erase(0, kModule.size());
+  return name;
+}
+
 bool ModelConfig::is_part_of_another() const { return json_->part != nullptr; }
 
 std::vector<std::string> ModelConfig::other_parts() const {

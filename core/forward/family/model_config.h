@@ -4,7 +4,10 @@
 #include "core/assets/expression.h"
 #include "core/base/error.h"
 
+#include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +46,10 @@ class ModelConfig {
   // "model_type", and the class names under "architectures".
   std::string model_type() const { return text("model_type", ""); }
   std::vector<std::string> architectures() const;
+  // The first of these keys that holds a whole number above 0.
+  std::optional<std::uint64_t> first_count(std::initializer_list<std::string_view> keys) const;
+  // "dtype", once "torch_dtype", as torch's own names are: without "torch."; or `otherwise`.
+  std::string dtype_name(std::string_view otherwise) const;
 
   // Whether the keys looked up are those of a language model inside another model.
   bool is_part_of_another() const;

@@ -427,8 +427,7 @@ std::uint64_t CacheGrowth::each(std::uint64_t full) const {
 std::optional<CacheEstimate> estimated_cache(const ModelConfig& config, std::optional<graph::DType> element) {
   Settings settings(config);
   settings.set_layers(layers_of(settings));
-  const auto own = graph::dtype_from(&graph::DTypeInfo::torch,
-                                     config.text("dtype", config.text("torch_dtype", "float32")));
+  const auto own = graph::dtype_from(&graph::DTypeInfo::torch, config.dtype_name("float32"));
   if (!element) element = own;
   if (!element || graph::dtype_info(*element).block_elements != 1) return std::nullopt;
   if (settings.layers() == 0 || settings.layers() > kMostLayers) return std::nullopt;

@@ -10,15 +10,6 @@
 namespace loadline::forward {
 namespace {
 
-// The first of these keys that holds a whole number above 0.
-std::optional<std::uint64_t> first_of(const ModelConfig& config, std::initializer_list<const char*> keys) {
-  for (const char* key : keys) {
-    const assets::Datum value = config.get(key);
-    if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
-  }
-  return std::nullopt;
-}
-
 // Whether a part of the name says that not every row passes through this weight.
 bool sees_some_rows(std::string_view name) {
   constexpr std::array<std::string_view, 9> kParts = {"embed",  "embd",  "wte",     "wpe",  "lm_head",
@@ -46,9 +37,9 @@ std::uint64_t output_bytes(const std::optional<graph::DType>& configured, graph:
 std::optional<std::uint64_t> activation_bound_per_token(const graph::MetaGraph& graph,
                                                         const ModelConfig& config) {
   constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 32;  // no layer is wider
-  const auto vocabulary = first_of(config, {"vocab_size", "n_vocab", "padded_vocab_size"});
-  const std::string named = config.text("dtype", config.text("torch_dtype", ""));
-  const std::optional<graph::DType> configured = graph::dtype_from(&graph::DTypeInfo::torch, named);
+  const auto vocabulary = config.first_count({"vocab_size", "n_vocab", "padded_vocab_size"});
+  const std::optional<graph::DType> configured =
+      graph::dtype_from(&graph::DTypeInfo::torch, config.dtype_name(""));
   std::optional<std::uint64_t> widest;
   for (const graph::Tensor& tensor : graph.tensors) {
     const std::string_view name = tensor.name.view();

@@ -247,11 +247,8 @@ std::optional<std::uint64_t> room_of(const Projection& projection, const Budget&
 // The positions of the model, under the names that configurations have for them.
 std::optional<std::uint64_t> positions_of(const forward::ForwardModel& model) {
   if (!model.bound) return std::nullopt;
-  for (const char* key : {"max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"}) {
-    const assets::Datum value = model.bound->config.get(key);
-    if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
-  }
-  return std::nullopt;
+  return model.bound->config.first_count(
+      {"max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"});
 }
 
 std::string missing(const BoundRequest& bound, const RequestPass& pass) {

@@ -12,7 +12,6 @@
 #include "core/load/request/model_parts.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -113,14 +112,6 @@ bool is_of_experts(std::string_view name) {
       split(name, '.'), [](std::string_view part) { return part == "experts" || part.ends_with("_exps"); });
 }
 
-std::uint64_t setting_of(const forward::ModelConfig& config, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    const assets::Datum value = config.get(key);
-    if (value.number() != nullptr && *value.number() > 0) return static_cast<std::uint64_t>(*value.number());
-  }
-  return 0;
-}
-
 std::uint64_t entry_of(const graph::MetaGraph& graph, std::string_view name) {
   const std::string* const architecture = graph::find_text(graph, "general.architecture");
   if (architecture == nullptr) return 0;
@@ -144,10 +135,14 @@ Experts experts_of(const graph::MetaGraph& graph) {
   if (text != nullptr && experts.all == 0) {
     try {
       const forward::ModelConfig config(*text, std::string(graph::kConfigKey));
-      experts = {setting_of(config, {"num_local_experts", "num_experts", "n_routed_experts",
-                                     "moe_num_experts", "ffn_config.moe_num_experts"}),
-                 setting_of(config, {"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k",
-                                     "moe_k", "ffn_config.moe_top_k"})};
+      experts = {config
+                     .first_count({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts",
+                                   "ffn_config.moe_num_experts"})
+                     .value_or(0),
+                 config
+                     .first_count({"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k",
+                                   "moe_k", "ffn_config.moe_top_k"})
+                     .value_or(0)};
     } catch (const Error&) {
       return {};  // the forward pass says what is wrong with it
     }
