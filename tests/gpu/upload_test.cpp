@@ -421,15 +421,20 @@ class UploadFailure : public DeviceTest {
     inject({});
     DeviceTest::TearDown();
   }
+  static inline std::string failure_;  // what the last upload that failed said
+  static plan::Plan plan_of(const ModelFile& model, std::string_view method,
+                            std::optional<load::Prepacking> prepack = {}) {
+    const load::BoundRequest inputs{
+        .request = {.staging_bytes = 1 << 20, .slots = 4, .prepack = prepack, .activation_bytes = 5000}};
+    return load::make_plan(*model.graph(), load::find_method(method),
+                           load::find_order("file").make(*model.graph()), inputs);
+  }
   // The code of the Error that ends the upload; nothing if it succeeds.
   static std::optional<ErrorCode> try_upload(const ModelFile& model, std::string_view method,
                                              const std::optional<Meanwhile>& meanwhile = {},
                                              std::optional<load::Prepacking> prepack = {}) {
     const bool imports = method == "host_import";
-    const load::BoundRequest inputs{
-        .request = {.staging_bytes = 1 << 20, .slots = 4, .prepack = prepack, .activation_bytes = 5000}};
-    const plan::Plan plan = load::make_plan(*model.graph(), load::find_method(method),
-                                            load::find_order("file").make(*model.graph()), inputs);
+    const plan::Plan plan = plan_of(model, method, prepack);
     std::stop_source stop;
     Progress progress(stop.get_token());
     if (meanwhile && meanwhile->bytes == 0) meanwhile->act(stop);
@@ -443,7 +448,8 @@ class UploadFailure : public DeviceTest {
       upload(model.graph(), plan, {.reads = {.threads = 2}, .import_pages = imports}, progress);
       return std::nullopt;
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()), "");
+      failure_ = error.what();
+      EXPECT_NE(failure_, "");
       return error.code();
     }
   }
@@ -502,7 +508,7 @@ TEST_F(UploadFailure, OfAMappingTakesAnotherWay) {
   const ModelFile model({3'000'000});
   const Alive before = alive();
   inject({.map = 1});
-  EXPECT_EQ(try_upload(model, "direct"), std::nullopt);
+  EXPECT_EQ(try_upload(model, "direct"), std::nullopt) << failure_;
   EXPECT_EQ(alive(), before);
   for (const std::string_view method : kMethods) {
     SCOPED_TRACE(method);
@@ -510,7 +516,7 @@ TEST_F(UploadFailure, OfAMappingTakesAnotherWay) {
       inject({.map = k});
       const std::optional<ErrorCode> code = try_upload(model, method);
       // what cannot be mapped on the device goes another way
-      EXPECT_TRUE(!code || (*code == ErrorCode::gpu && method != "direct")) << k;
+      EXPECT_TRUE(!code || (*code == ErrorCode::gpu && method != "direct")) << k << ": " << failure_;
       EXPECT_EQ(alive(), before) << k;
     }
   }
