@@ -5,6 +5,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/system_memory.h"
 #include "core/plan/plan.h"
 #include "core/plan/reserved_memory.h"
 
@@ -23,6 +24,16 @@ void require(std::uint64_t need, std::uint64_t there, std::string_view what) {
 }
 
 }  // namespace
+
+load::MachineMemory machine_memory(std::span<const DeviceInfo> devices) {
+  load::MachineMemory machine{.system = io::available_system_memory().value_or(0)};
+  const std::optional<std::size_t> chosen = choose_device(devices).chosen;
+  if (!chosen || devices[*chosen].type == DeviceType::cpu) return machine;
+  const DeviceInfo& device = devices[*chosen];
+  if (const DeviceHeap* const heap = device_heap(device))
+    machine.device = {device.name, heap->budget.value_or(heap->bytes), device.unified};
+  return machine;
+}
 
 MemoryNeeds padded_needs(const plan::Plan& plan, std::uint64_t alignment, std::uint64_t staging) {
   plan::PerSpace<std::uint64_t> live = {};

@@ -3,15 +3,20 @@
 
 #include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
+#include "core/load/request/bind_request.h"
 #include "core/plan/plan.h"
 #include "core/plan/timeline.h"
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace loadline::gpu {
+
+// What this machine can give now, with the device that uploads choose of these; a software device is none.
+load::MachineMemory machine_memory(std::span<const DeviceInfo> devices);
 
 // Bytes that can be allocated now.
 struct MemorySupply {

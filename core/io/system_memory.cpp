@@ -117,10 +117,20 @@ ProcessMemoryCounters read_process_memory() {
 
 std::uint64_t peak_resident_bytes() { return number_after(read_proc("/proc/self/status"), "VmHWM:") * 1024; }
 
+std::optional<SystemMemory> system_memory() {
+  const std::string text = read_proc("/proc/meminfo");
+  SystemMemory memory{.total = number_after(text, "MemTotal:") * 1024,
+                      .free = number_after(text, "MemFree:") * 1024,
+                      .available = number_after(text, "MemAvailable:") * 1024};
+  if (memory.available == 0) return std::nullopt;
+  const std::uint64_t room = control_group_room(read_proc("/proc/self/cgroup"), "/sys/fs/cgroup");
+  if (room != kUnlimited) memory.group_room = room;
+  return memory;
+}
+
 std::optional<std::uint64_t> available_system_memory() {
-  const std::uint64_t bytes = number_after(read_proc("/proc/meminfo"), "MemAvailable:") * 1024;
-  if (bytes == 0) return std::nullopt;
-  return std::min(bytes, control_group_room(read_proc("/proc/self/cgroup"), "/sys/fs/cgroup"));
+  const std::optional<SystemMemory> memory = system_memory();
+  return memory ? std::optional(memory->to_give()) : std::nullopt;
 }
 
 std::uint64_t read_bytes_counter() { return number_after(read_proc("/proc/self/io"), "rchar:"); }

@@ -4,6 +4,7 @@
 
 #include "core/io/source_file.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,8 +29,19 @@ ProcessMemoryCounters read_process_memory();
 // The most memory that was ever resident in this process (VmHWM); 0 if the system does not tell.
 std::uint64_t peak_resident_bytes();
 
-// Memory that the system could give now without swapping: MemAvailable, or what the limit of a control group
-// (cgroup) of the process leaves, if that is less. Nothing if the system does not tell.
+// The machine's memory as the system counts it. In bytes.
+struct SystemMemory {
+  std::uint64_t total = 0;      // MemTotal
+  std::uint64_t free = 0;       // MemFree: used for nothing
+  std::uint64_t available = 0;  // MemAvailable: could be given now without swapping
+  // What the limits of the process's control groups (cgroup) leave; absent: they set none.
+  std::optional<std::uint64_t> group_room = {};
+  // What this process can have now.
+  std::uint64_t to_give() const { return group_room ? std::min(available, *group_room) : available; }
+};
+// Nothing if the system does not tell.
+std::optional<SystemMemory> system_memory();
+// Its to_give().
 std::optional<std::uint64_t> available_system_memory();
 
 // Bytes that the limits of control groups leave: those that `groups` names, in the form of /proc/self/cgroup,

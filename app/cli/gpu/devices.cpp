@@ -2,11 +2,14 @@
 #include "app/cli/base/command.h"
 #include "app/cli/base/rates.h"
 #include "app/cli/base/terminal.h"
+#include "app/cli/plan/load_flags.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/io/system_memory.h"
 
 #ifdef LOADLINE_HAS_GPU
 #include "core/gpu/device_info.h"
+#include "core/gpu/memory_need.h"
 #endif
 
 #include <cstdio>
@@ -68,12 +71,12 @@ std::string available_cell(const gpu::DeviceInfo& device) {
   return heap != nullptr && heap->budget ? format_bytes(*heap->budget) : "-";
 }
 
-// With `measure`, a missing GPU driver is no error: disk and memory can still be measured.
-std::vector<gpu::DeviceInfo> found_devices(bool measure) {
+// With `without`, a missing GPU driver is no error: there is more than GPUs to ask about.
+std::vector<gpu::DeviceInfo> found_devices(bool without) {
   try {
     return gpu::list_devices();
   } catch (const Error& error) {
-    if (!measure || error.code() != ErrorCode::gpu) throw;
+    if (!without || error.code() != ErrorCode::gpu) throw;
     return {};
   }
 }
@@ -140,6 +143,14 @@ int devices(const Context& context, const MeasureArguments& arguments) {
 }
 
 }  // namespace
+
+load::Target this_machine() {
+#ifdef LOADLINE_HAS_GPU
+  return load::machine_target(gpu::machine_memory(found_devices(true)));  // without a driver: the processor
+#else
+  return load::machine_target({.system = io::available_system_memory().value_or(0)});
+#endif
+}
 
 Action setup_devices(CLI::App& app) {
   auto arguments = std::make_shared<MeasureArguments>();

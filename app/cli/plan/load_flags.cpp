@@ -128,10 +128,17 @@ void LoadFlags::require_used(const load::LoadRequest& request,
     throw Error(ErrorCode::usage, unused_text(unused, methods));
 }
 
-CliEnvironment::CliEnvironment(const Context& context, const load::LoadRequest& request)
-    : targets(load::load_targets(context.config_folder)) {
+load::Targets cli_targets(const Context& context, bool measure) {
+  load::Targets targets = load::load_targets(context.config_folder);
   if (!context.quiet)
     for (const std::string& fault : targets.faults) complain("ignored: " + fault);
+  std::erase_if(targets.rows, [](const load::Target& row) { return row.id == load::kThisMachine; });
+  targets.rows.insert(targets.rows.begin(), measure ? this_machine() : load::machine_target({}));
+  return targets;
+}
+
+CliEnvironment::CliEnvironment(const Context& context, const load::LoadRequest& request)
+    : targets(cli_targets(context, request.target == load::kThisMachine)) {
   load.assets = context.assets();
   load.targets = targets.rows;
   check_named("target", request.target,

@@ -38,6 +38,12 @@ class LoadFlags {
   std::vector<std::string_view> given_;
 };
 
+// This machine as a target: asks the GPU drivers.
+load::Target this_machine();
+// This machine, the built-in data sheets and the user's own. Faults in their files go to stderr. Unless
+// `measure`, the row of this machine has no figures.
+load::Targets cli_targets(const Context& context, bool measure);
+
 // The environment of the command line: the user's own assets and data sheets, and the rates measured on this
 // machine. Faults in their files go to stderr.
 struct CliEnvironment {

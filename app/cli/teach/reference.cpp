@@ -3,6 +3,7 @@
 #include "app/cli/base/command.h"
 #include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
+#include "app/cli/plan/load_flags.h"
 #include "app/cli/plan/plan_display.h"
 #include "app/report/manual.h"
 #include "app/report/markdown.h"
@@ -13,6 +14,8 @@
 #include "core/load/request/load_options.h"
 #include "exporters/convert.h"
 #include "importers/importer.h"
+
+#include <algorithm>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -172,13 +175,12 @@ void print_one(const load::Target& target) {
 }
 
 int print_targets(const Context& context, const std::vector<std::string>& ids) {
-  const load::Targets targets = load::load_targets(context.config_folder);
-  if (!context.quiet)
-    for (const std::string& fault : targets.faults) complain("ignored: " + fault);
+  const load::Targets targets = cli_targets(context, std::ranges::find(ids, load::kThisMachine) != ids.end());
   std::vector<const load::Target*> chosen;
   for (const std::string& id : ids) chosen.push_back(&load::find_target(targets.rows, id));
   if (ids.empty())
-    for (const load::Target& target : targets.rows) chosen.push_back(&target);
+    for (const load::Target& target : targets.rows)
+      if (target.id != load::kThisMachine) chosen.push_back(&target);
   if (context.json) {
     Json json = {{"targets", Json::array()}};
     for (const load::Target* target : chosen) json["targets"].push_back(target_json(*target));
@@ -198,7 +200,8 @@ int print_targets(const Context& context, const std::vector<std::string>& ids) {
                std::string(plan::memory_kind_name(target->memory)), cell(target->device_bytes),
                cell(target->host_bytes)});
   fmt::print(
-      "{}A file NAME.json in the folder targets/ of the configuration adds one: see `loadline help "
+      "{}`this` is this machine with what it can give now: `loadline targets this`.\n"
+      "A file NAME.json in the folder targets/ of the configuration adds one: see `loadline help "
       "targets`.\n",
       table.text(context.color));
   return kDone;

@@ -95,6 +95,24 @@ struct Target {
 // Throws Error{malformed | limit} naming `path`, line, column and key.
 Target parse_target(std::string_view json, const std::string& path);
 
+// --- This machine as a target: no data sheet, but what it can give now.
+
+inline constexpr std::string_view kThisMachine = "this";  // its id
+
+struct MachineMemory {
+  std::uint64_t system = 0;  // bytes that the system can give
+  struct Device {
+    std::string name;
+    std::uint64_t bytes = 0;  // that it can give
+    bool unified = false;     // they are the system's own
+  };
+  std::optional<Device> device = {};  // absent: models run on the processor
+};
+
+// A device with memory of its own has that for its budget, and the system's for the host. Otherwise all is
+// one memory.
+Target machine_target(const MachineMemory& machine);
+
 struct Targets {
   std::vector<Target> rows = {};
   std::vector<std::string> faults = {};  // errors in files that were skipped

@@ -36,7 +36,11 @@ Words allocator_words() {
     if (row.of_loads) words.emplace_back(row.id);
   return words;
 }
-Words target_words() { return ids_of(built_in_targets()); }
+Words target_words() {
+  Words words = ids_of(built_in_targets());
+  words.insert(words.begin(), std::string(kThisMachine));
+  return words;
+}
 Words memory_words() { return {"discrete", "unified"}; }
 Words logits_words() { return {"last", "all"}; }
 // The types whose size is fixed per element.
@@ -113,8 +117,9 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .kind = OptionKind::text,
       .title = "Target",
       .value_name = "ID",
-      .brief = "device whose data sheet sets the budgets",
-      .help = "Device whose data sheet sets the budgets and the kind of memory.",
+      .brief = "`this` machine, or a device's data sheet",
+      .help = "Where the load has to fit: `this` machine with the memory that it can give now, or the data "
+              "sheet of a device. Sets the budgets and the kind of memory.",
       .choices = target_words,
       .access = access::text<&Request::target>},
      kPlan,

@@ -86,6 +86,20 @@ Target parse_target(std::string_view json, const std::string& path) {
   return target;
 }
 
+Target machine_target(const MachineMemory& machine) {
+  const bool own = machine.device && !machine.device->unified;
+  Target target;
+  target.id = kThisMachine;
+  target.name = machine.device ? "This machine: " + machine.device->name : "This machine";
+  target.device_class = "here";
+  target.memory = own ? plan::MemoryKind::discrete : plan::MemoryKind::unified;
+  target.host_bytes = machine.system;
+  if (own) target.device_bytes = machine.device->bytes;
+  if (machine.device && !own) target.device_bytes = std::min(machine.device->bytes, machine.system);
+  target.source = "what the system and its GPU could give when it was asked";
+  return target;
+}
+
 const Target& find_target(std::span<const Target> targets, std::string_view id) {
   return find_row(targets, id, "data sheet");
 }
