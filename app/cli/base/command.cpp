@@ -25,9 +25,11 @@ namespace loadline::cli {
 
 namespace {
 
-constexpr std::array<Command, 22> kCommands = {{
+constexpr std::array<Command, 23> kCommands = {{
     {"gui", "Open the window (also: loadline, loadline PATH)", false, setup_gui,
      "loadline gui llama-3-8b\nloadline gui llama-3-8b --panel methods --screenshot methods.png"},
+    {"models", "List the models on this disk, and which of them run here", false, setup_models,
+     "loadline models\nloadline models ~/models --prompt 8000 --target rtx-4060-8gb"},
     {"inspect", "Show what is in a model", true, setup_inspect,
      "loadline inspect llama-3-8b --tree\nloadline inspect model.gguf --doctor"},
     {"plan", "Project the memory peaks of ways to load a model", true, setup_plan,

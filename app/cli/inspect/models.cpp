@@ -1,0 +1,204 @@
+// loadline models: the models on this disk, and which of them run here.
+#include "app/cli/base/command.h"
+#include "app/cli/base/option_flags.h"
+#include "app/cli/base/terminal.h"
+#include "app/cli/plan/load_flags.h"
+#include "app/report/does_it_run.h"
+#include "core/base/error.h"
+#include "core/base/tasks.h"
+#include "core/base/text.h"
+#include "core/forward/model/known_models.h"
+#include "importers/stores.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+namespace loadline::cli {
+namespace {
+
+struct ModelsFlags {
+  std::vector<std::string> folders;
+  std::string target = std::string(load::kThisMachine);
+  std::uint64_t prompt = report::kUsualPrompt;
+  bool fits = false;
+};
+
+// A model of a store with what was read of it: a row, or why there is none.
+struct Listed {
+  importers::StoredModel stored;
+  std::optional<report::ModelRow> row = {};
+  std::string fault = {};
+};
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void read_rows(const Context& context, const ModelsFlags& flags, const load::LoadEnvironment& environment,
+               std::vector<Listed>& models, Progress& progress) {
+  const auto policies = context.assets();
+  constexpr std::size_t kMostThreads = 8;
+  const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1u);
+  ParallelLoop(models.size(), std::min<std::size_t>({cores, kMostThreads, models.size()}),
+               [&](std::size_t at) {
+                 Listed& model = models[at];
+                 progress.check_canceled();
+                 try {
+                   const graph::MetaGraph graph =
+                       importers::open_model(model.stored.path, context.resolve_options());
+                   Progress inner(context.stop);
+                   model.row = report::model_row(graph, flags.target, flags.prompt, environment, inner);
+                   if (!model.row->runs())
+                     model.row->better = report::best_quantization(
+                         graph, flags.target, flags.prompt, policies->type_policies, environment, inner);
+                 } catch (const Error& error) {
+                   if (error.code() == ErrorCode::canceled) throw;
+                   model.fault = error.what();
+                 }
+                 progress.add(1);
+               })
+      .finish();
+}
+
+// A download that was not ended is no model that runs, whatever of it can be opened.
+bool runs(const Listed& model) { return model.row && model.row->runs() && model.stored.incomplete.empty(); }
+
+Json verdict_json(const report::RunVerdict& verdict) {
+  Json json = {{"state", report::run_state_id(verdict.state)}, {"text", json_text(verdict.words)}};
+  const auto add = [&](const char* key, const std::optional<std::uint64_t>& value) {
+    json[key] = value ? Json(*value) : Json();
+  };
+  add("left", verdict.left);
+  add("over", verdict.over);
+  add("context", verdict.context);
+  json["first"] = verdict.first.empty() ? Json() : Json(json_text(verdict.first));
+  return json;
+}
+
+Json model_json(const Listed& model) {
+  const importers::StoredModel& stored = model.stored;
+  Json json = {{"name", json_text(stored.name)},
+               {"path", json_text(stored.path)},
+               {"store", importers::store_id(stored.store)},
+               {"bytes", stored.bytes},
+               {"incomplete", stored.incomplete.empty() ? Json() : Json(json_text(stored.incomplete))},
+               {"error", model.fault.empty() ? Json() : Json(json_text(model.fault))}};
+  if (!model.row) return json;
+  const report::ModelRow& row = *model.row;
+  json["format"] = row.format;
+  json["type"] = row.type;
+  json["tensors"] = row.tensors;
+  json["parameters"] = row.parameters;
+  json["weights"] = row.bytes;
+  json["runs"] = runs(model);
+  json["verdict"] = verdict_json(row.verdict);
+  json["quantization"] = Json();
+  if (row.better)
+    json["quantization"] = {{"outtype", row.better->policy},
+                            {"bytes", row.better->bytes},
+                            {"verdict", verdict_json(row.better->verdict)}};
+  return json;
+}
+
+std::string answer_cell(const Listed& model) {
+  if (!model.row) return report::fault_text(model.fault, model.stored.path);
+  if (!model.stored.incomplete.empty()) return "incomplete: " + safe_display(model.stored.incomplete, 80);
+  return model.row->verdict.words;
+}
+
+std::string better_cell(const Listed& model) {
+  if (!model.row) return "";
+  if (!model.row->better) return runs(model) ? "" : "-";
+  return fmt::format("{}, {}", model.row->better->policy, format_bytes(model.row->better->bytes));
+}
+
+std::string machine_line(const load::Target& target) {
+  const bool own = target.memory == plan::MemoryKind::discrete;
+  std::string line = safe_display(target.name, 100) + ": ";
+  if (own) line += fmt::format("{} on the device", format_bytes(target.device_bytes.value_or(0)));
+  if (target.host_bytes)
+    line += fmt::format("{}{} {}", own ? ", " : "", format_bytes(*target.host_bytes),
+                        own ? "on the host" : "of memory");
+  return line;
+}
+
+int list(const Context& context, const ModelsFlags& flags) {
+  load::LoadRequest request;
+  request.target = flags.target;
+  const CliEnvironment environment(context, request);
+  const importers::StorePlaces places = flags.folders.empty()
+                                            ? importers::usual_stores(context.hub_cache, variable)
+                                            : importers::StorePlaces{.folders = flags.folders};
+  Progress progress(context.stop);
+  std::vector<Listed> models;
+  {
+    const ProgressLine line(context, "reading headers", progress);
+    for (importers::StoredModel& stored : importers::stored_models(places, progress))
+      models.push_back({std::move(stored)});
+    progress.add_total(models.size());
+    read_rows(context, flags, environment.load, models, progress);
+  }
+  const std::size_t found = models.size();
+  const auto count = static_cast<std::uint64_t>(std::ranges::count_if(models, runs));
+  if (flags.fits) std::erase_if(models, [](const Listed& model) { return !runs(model); });
+  const load::Target& target = load::find_target(environment.load.targets, flags.target);
+  if (context.json) {
+    Json json = {{"target", json_text(target.id)},
+                 {"target_name", json_text(target.name)},
+                 {"device_bytes", target.device_bytes ? Json(*target.device_bytes) : Json()},
+                 {"host_bytes", target.host_bytes ? Json(*target.host_bytes) : Json()},
+                 {"prompt", flags.prompt},
+                 {"models", Json::array()}};
+    for (const Listed& model : models) json["models"].push_back(model_json(model));
+    print_json(json);
+    return kDone;
+  }
+  fmt::print("{}\n", machine_line(target));
+  if (found == 0) {
+    fmt::print("No models found. `loadline models FOLDER` looks in a folder.\n");
+    return kDone;
+  }
+  Table table({"model", "in", "format", "type", "parameters", "weights",
+               fmt::format("with a prompt of {}", counted(flags.prompt, "token")), "best that runs"},
+              {kLeft, kLeft, kLeft, kLeft, kRight, kRight, kLeft, kLeft});
+  for (const Listed& model : models) {
+    const auto cell = [&](auto text) { return model.row ? text(*model.row) : std::string("-"); };
+    table.row({safe_display(model.stored.name, 60), std::string(importers::store_id(model.stored.store)),
+               cell([](const report::ModelRow& row) { return safe_display(row.format, 20); }),
+               cell([](const report::ModelRow& row) { return row.type; }),
+               cell([](const report::ModelRow& row) { return format_count(row.parameters); }),
+               cell([](const report::ModelRow& row) { return format_bytes(row.bytes); }), answer_cell(model),
+               better_cell(model)});
+  }
+  if (!models.empty()) fmt::print("{}", table.text(context.color));
+  fmt::print("{} of {} run{}. Loads are judged by method {}: `loadline plan MODEL --target {} --seq {}`.\n",
+             count, counted(found, "model"), count == 1 ? "s" : "", report::kUsualMethod,
+             safe_display(target.id, 40), flags.prompt);
+  return kDone;
+}
+
+}  // namespace
+
+Action setup_models(CLI::App& app) {
+  auto flags = std::make_shared<ModelsFlags>();
+  add_list(app, "FOLDER", flags->folders,
+           "folders to look in, instead of the hub cache and the stores of Ollama and LM Studio");
+  add_text(app, "--target", flags->target, "where they have to run: `this` machine, or a data sheet",
+           {.value_name = "ID", .default_text = std::string(load::kThisMachine)});
+  add_number(app, "--prompt", flags->prompt, "tokens of the prompt that has to fit",
+             {.value_name = "N", .show_default = true, .check = whole_range(1, load::kMostTokens)});
+  add_flag(app, "--fits", flags->fits, "only models that run");
+  return [flags](Context& context) { return list(context, *flags); };
+}
+
+}  // namespace loadline::cli
