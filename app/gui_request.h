@@ -4,6 +4,7 @@
 #include "core/forward/model/assets_loader.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/rates.h"
+#include "importers/stores.h"
 
 #include <memory>
 #include <optional>
@@ -15,15 +16,15 @@ namespace loadline {
 
 struct GuiRequest {
   std::vector<std::string> paths = {};  // models to open; none = start page
-  std::string request;        // file of a load request, for the last of them or the model that it names
-  std::string screenshot;     // PNG to write offscreen instead of opening a window; needs no display
-  std::string script;         // file of commands to play (app/gui/frame/gui_app.h)
-  bool offscreen = false;     // play the script without a window and without a display
-  std::string panel;          // id of the panel to show first; empty = the default
-  std::string lesson;         // id of a lesson to play; empty = none
-  std::string lesson_folder;  // of the user's own lessons; empty: there are none
-  std::string hub_cache;      // for org/name
-  std::string state_file;     // what the window remembers; empty: nothing
+  std::string request;            // file of a load request, for the last of them or the model that it names
+  std::string screenshot;         // PNG to write offscreen instead of opening a window; needs no display
+  std::string script;             // file of commands to play (app/gui/frame/gui_app.h)
+  bool offscreen = false;         // play the script without a window and without a display
+  std::string panel;              // id of the panel to show first; empty = the default
+  std::string lesson;             // id of a lesson to play; empty = none
+  std::string lesson_folder;      // of the user's own lessons; empty: there are none
+  importers::StorePlaces stores;  // where models lie; the hub cache also for org/name
+  std::string state_file;         // what the window remembers; empty: nothing
   std::shared_ptr<const forward::ForwardAssets>
       assets;                                // what a configuration alone may be of; null: what is built in
   std::vector<load::Target> targets;         // data sheets to choose a budget from; empty: those built in

@@ -149,13 +149,13 @@ TEST(Shell, shows_the_model_its_tabs_the_selection_and_notices) {
     return drawn_text().find(without_blanks(words)) != std::string::npos;
   };
   app.draw_settled();
-  EXPECT_TRUE(shows("How much memory will it need?"));
+  EXPECT_TRUE(shows("What runs on this machine?"));
   EXPECT_TRUE(shows("Open the demo model"));
   Workspace& workspace = app.workspace();
   workspace.show(llama_70b_graph(), "");
   app.settle();
   app.draw_settled();
-  EXPECT_FALSE(shows("How much memory will it need?"));
+  EXPECT_FALSE(shows("What runs on this machine?"));
   for (const std::string_view tab : tabs()) EXPECT_TRUE(shows(tab)) << tab;
   EXPECT_TRUE(shows("Parameters 70.6 B"));
   EXPECT_TRUE(shows("device peak 131.42 GiB"));
@@ -618,7 +618,7 @@ TEST_F(LessonInWindow, every_step_of_every_lesson) {
     }
   }
   run("lesson-leave");
-  EXPECT_TRUE(shows("How much memory will it need?"));
+  EXPECT_TRUE(shows("What runs on this machine?"));
 }
 
 TEST_F(LessonInWindow, a_line_that_cannot_be_run_is_a_notice) {

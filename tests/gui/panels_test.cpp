@@ -546,8 +546,8 @@ TEST(ArenaPanel, IsAPageOfItsOwnWithoutAModel) {
     play(app, "click 60 " + std::to_string(y) + "\n");
   EXPECT_EQ(app.workspace().settings.panel, "map") << "the button that leads back";
   play(app, "frames 2\n");
-  for (int y = 280; y < 440 && app.workspace().settings.panel != "arena"; y += 12)
-    play(app, "click 790 " + std::to_string(y) + "\n");
+  for (int y = 66; y < 120 && app.workspace().settings.panel != "arena"; y += 6)
+    play(app, "click 1180 " + std::to_string(y) + "\n");
   EXPECT_EQ(app.workspace().settings.panel, "arena") << "the button that leads here";
 }
 

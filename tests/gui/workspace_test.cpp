@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -635,12 +636,112 @@ TEST(Verdicts, SayByHowMuchALoadFits) {
   document.load.set_option("device_budget", "160GiB");
   settle(workspace);
   EXPECT_EQ(verdict_of(document).state, Verdict::State::fits);
-  EXPECT_EQ(verdict_of(document).words, "fits, 28.58 GiB left");
+  EXPECT_EQ(verdict_of(document).words, "fits, 28.58 GiB left, about 59k tokens");
   document.load.set_option("method", "state_dict");
   settle(workspace);
   EXPECT_EQ(verdict_of(document).state, Verdict::State::over);
   EXPECT_EQ(verdict_of(document).words, "102.83 GiB over");
   EXPECT_FALSE(verdict_of(document).first.empty());
+  // of one row, however many are compared
+  Asked asked = document.load.asked();
+  asked.every_order = true;
+  document.load.ask(asked);
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).words, "102.83 GiB over");
+}
+
+TEST(Verdicts, SayWhetherAPromptFitsBehindTheWeights) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  Document& document = workspace.document();
+  document.load.set_option("device_budget", "131.8GiB");
+  Asked asked = document.load.asked();
+  asked.first_token = true;
+  asked.request.sequence = 512;
+  document.load.ask(asked);
+  settle(workspace);
+  ASSERT_EQ(verdict_of(document).state, Verdict::State::fits) << verdict_of(document).words;
+  const std::uint64_t most = *verdict_of(document).context;
+  ASSERT_GT(most, 512u);
+  asked.request.past = most;
+  document.load.ask(asked);
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::tight) << verdict_of(document).words;
+  EXPECT_EQ(verdict_of(document).context, most) << "the same room is left";
+  asked.request.past = most - 512;  // exactly so many
+  document.load.ask(asked);
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::fits) << verdict_of(document).words;
+  document.load.set_option("device_budget", "100GiB");
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::over) << verdict_of(document).words;
+}
+
+// --- This machine, and what runs on it.
+
+TEST(ThisMachine, IsTheFirstTargetAndThatOfTheFirstModel) {
+  Workspace workspace("");
+  EXPECT_EQ(workspace.services.targets->front().id, load::kThisMachine);
+  EXPECT_EQ(workspace.document().load.asked().request.target, "") << "unless a person looks";
+  workspace.ask_of_this_machine();
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  const Document& document = workspace.document();
+  EXPECT_EQ(document.load.asked().request.target, load::kThisMachine);
+  EXPECT_TRUE(document.load.asked().first_token);
+  ASSERT_TRUE(document.load.memory().deciding_budget());
+  EXPECT_LE(*document.load.memory().deciding_budget(), workspace.services.memory->total);
+  EXPECT_NE(verdict_of(document).state, Verdict::State::unjudged);
+  // a data sheet is another question
+  workspace.document().load.set_option("target", "h200-141gb");
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::fits) << verdict_of(document).words;
+  workspace.find_devices();
+  settle(workspace);
+  EXPECT_EQ(document.load.asked().request.target, "h200-141gb");
+}
+
+TEST(Shelf, ReadsWhatLiesOnTheDisk) {
+  const testing::TemporaryFolder folder;
+  Progress progress;
+  std::filesystem::create_directory(folder / "store");
+  write_demo_model(folder / "store", progress);
+  testing::write_file(folder / "store/broken.gguf", "no model");
+  testing::write_file(folder / "mine.safetensors", testing::sample_safetensors());
+  Workspace workspace(importers::StorePlaces{.folders = {folder / "store"}});
+  const std::vector<std::string> favorites = {folder / "mine.safetensors"}, recent = {folder / "gone"};
+  Shelf& shelf = workspace.shelf;
+  EXPECT_FALSE(shelf.is_current());
+  shelf.look(favorites, recent);
+  settle(workspace);
+  EXPECT_TRUE(shelf.is_current());
+  EXPECT_EQ(shelf.unread(), 0u);
+  ASSERT_EQ(shelf.models().size(), 4u);
+  const ShelfModel& mine = shelf.models()[0];
+  EXPECT_TRUE(mine.favorite);
+  EXPECT_TRUE(mine.facts->row) << mine.facts->fault;
+  EXPECT_TRUE(shelf.models()[1].recent && shelf.models()[1].gone);
+  const ShelfModel& broken = shelf.models()[2];
+  EXPECT_EQ(broken.stored.name, "broken.gguf");
+  EXPECT_FALSE(broken.facts->row);
+  EXPECT_NE(broken.facts->fault, "");
+  const ShelfModel& demo = shelf.models()[3];
+  ASSERT_TRUE(demo.facts->row) << demo.facts->fault;
+  EXPECT_EQ(demo.facts->row->bytes, 63'980'544u);
+  EXPECT_EQ(demo.facts->row->verdict.state, Verdict::State::fits) << demo.facts->row->verdict.words;
+  EXPECT_FALSE(demo.facts->map.empty());
+  double area = 0;
+  for (const ThumbTile& tile : demo.facts->map) area += tile.rect.w * tile.rect.h;
+  EXPECT_NEAR(area, kThumbWidth * kThumbHeight, 0.02 * kThumbWidth * kThumbHeight);
+
+  // what has not changed is not read again
+  const auto before = demo.facts;
+  testing::write_file(folder / "store/broken.gguf", "no model either");
+  shelf.look({}, {});
+  settle(workspace);
+  ASSERT_EQ(shelf.models().size(), 2u);
+  EXPECT_EQ(shelf.models()[1].facts, before);
+  EXPECT_NE(shelf.models()[0].facts, nullptr);
 }
 
 TEST(Verdicts, OfALargeModelNeedNoComparison) {

@@ -12,6 +12,7 @@
 #include "core/forward/model/known_models.h"
 #include "importers/importer.h"
 #include "importers/resolve.h"
+#include "importers/stores.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -417,7 +418,7 @@ Action setup_gui(CLI::App& app) {
     wanted.follows_desktop = options->theme == "system";
     wanted.size_given = was_given(app, "--size");
     wanted.theme_given = was_given(app, "--theme");
-    wanted.hub_cache = context.hub_cache;
+    wanted.stores = importers::usual_stores(context.hub_cache, environment);
     if (!context.config_folder.empty()) {
       wanted.state_file = context.config_folder + "/window.json";
       wanted.lesson_folder = context.config_folder + "/lessons";

@@ -19,11 +19,11 @@ namespace loadline::gui {
 
 // --- One frame: apply the style if it changed, take in finished jobs, draw.
 
-GuiApp::GuiApp(Window& window, std::string hub_cache, std::stop_token stop,
+GuiApp::GuiApp(Window& window, importers::StorePlaces stores, std::stop_token stop,
                std::shared_ptr<const forward::ForwardAssets> assets)
     : window_(window),
       stop_(std::move(stop)),
-      workspace_(std::move(hub_cache), std::move(assets)),
+      workspace_(std::move(stores), std::move(assets)),
       shell_(workspace_) {
   workspace_.set_wake(window_.waker());
 }

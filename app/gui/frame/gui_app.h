@@ -125,8 +125,13 @@ class Shell {
 class GuiApp {
  public:
   // The window must outlive the app. A request on `stop` closes the window.
-  GuiApp(Window& window, std::string hub_cache, std::stop_token stop = {},
+  GuiApp(Window& window, importers::StorePlaces stores, std::stop_token stop = {},
          std::shared_ptr<const forward::ForwardAssets> assets = nullptr);
+  // With the hub cache as the only store.
+  GuiApp(Window& window, std::string hub_cache, std::stop_token stop = {},
+         std::shared_ptr<const forward::ForwardAssets> assets = nullptr)
+      : GuiApp(window, importers::StorePlaces{.hub_cache = std::move(hub_cache)}, std::move(stop),
+               std::move(assets)) {}
   GuiApp(const GuiApp&) = delete;
   GuiApp& operator=(const GuiApp&) = delete;
   ~GuiApp();

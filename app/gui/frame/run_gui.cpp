@@ -105,12 +105,13 @@ int run_gui(const GuiRequest& request) {
   }
   const std::unique_ptr<Window> window =
       offscreen ? open_offscreen_window(options) : open_desktop_window(options);
-  GuiApp app(*window, request.hub_cache, request.stop, request.assets);
+  GuiApp app(*window, request.stores, request.stop, request.assets);
   app.workspace().settings.dark = request.dark;
   app.workspace().settings.follows_desktop = request.follows_desktop;
   if (keeps) take_state(app.workspace().settings, request, state);
-  if (!request.targets.empty())
-    app.workspace().services.targets = std::make_shared<const std::vector<load::Target>>(request.targets);
+  if (!request.targets.empty()) app.workspace().set_data_sheets(request.targets);
+  // a picture or a script shows the same on every machine, unless it asks for this one
+  if (!offscreen && request.script.empty()) app.workspace().ask_of_this_machine();
   app.workspace().services.rates = request.rates;
   if (!request.panel.empty()) app.workspace().settings.panel = request.panel;
   app.workspace().lesson.folder = request.lesson_folder;

@@ -4,12 +4,15 @@
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
 #include "app/lesson/lesson.h"
-#include "importers/importer.h"
+#include "core/base/text.h"
+#include "core/gpu/device_info.h"
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -17,65 +20,76 @@
 namespace loadline::gui {
 namespace {
 
-// Logical heights of the parts of the page below its top.
-struct Places {
-  bool mark = true;
-  float title = 92, purpose = 138, buttons = 186, drop = 250, known = 290;
-};
-constexpr Places kRoomy = {};
-constexpr Places kLow = {.mark = false, .title = 0, .purpose = 32, .buttons = 64, .drop = 116, .known = 146};
-constexpr float kLeastRoomy = 475;
+constexpr float kLeastRoomy = 560, kLeastWide = 760;
+constexpr float kRow = 46;
+
+ImU32 state_color(const Ui& ui, report::RunVerdict::State state) {
+  switch (state) {
+    case report::RunVerdict::State::fits:
+      return ui.theme->good;
+    case report::RunVerdict::State::tight:
+    case report::RunVerdict::State::incomplete:
+      return ui.theme->warning;
+    case report::RunVerdict::State::over:
+      return ui.theme->bad;
+    default:
+      return ui.theme->muted;
+  }
+}
 
 class StartPanel final : public Panel {
  public:
   void draw_content(Workspace& workspace, const Ui& ui) override {
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const ImVec2 origin = ImGui::GetCursorScreenPos();
-    // in a low window the words give way, so that the models below them are in sight
-    const Places at = room.y < ui.px(kLeastRoomy) ? kLow : kRoomy;
-    if (at.mark) draw_water(ui, origin, room);
-    const float top = at.mark ? std::max(ui.px(16), room.y * 0.40f - ui.px(260)) : ui.px(14);
-    if (at.mark) load_line_mark(ui, {origin.x + room.x / 2, origin.y + top + ui.px(34)}, ui.px(34));
-    centered(at.mark ? ui.fonts.hero : ui.fonts.title, ui.theme->text, "How much memory will it need?",
-             room.x, top + ui.px(at.title));
-    centered(ui.fonts.body, ui.theme->muted, "Memory peaks of loading a model, before it is loaded.", room.x,
-             top + ui.px(at.purpose));
-    ImGui::SetCursorPosY(top + ui.px(at.buttons));
-    draw_buttons(workspace, ui, room.x);
-    const bool busy = workspace.opening.busy();
-    centered(ui.fonts.body, ui.theme->muted,
-             busy ? "Reading the headers" : "or drop a file or a model folder anywhere in this window",
-             room.x, top + ui.px(at.drop));
-    workspace.places.find_cached();
-    const float width = std::min(ui.px(920), room.x - ui.px(48)), left = (room.x - width) / 2;
-    const float gap = ui.px(24), half = (width - gap) / 2;
-    float y = top + ui.px(at.known);
-    const auto place = [&](float x) { ImGui::SetCursorScreenPos(origin + ImVec2{left + x, y}); };
-    const auto height = [&] { return std::max(ui.px(60), room.y - y - ui.px(12)); };
-    if (!workspace.settings.favorites.empty() || !workspace.settings.recent.empty() ||
-        !workspace.places.cached.or_empty().empty()) {
-      place(0);
-      draw_known(workspace, ui, {half, height()});
-      place(half + gap);
-      return draw_lessons(workspace, ui, {half, height()}, 1);
-    }
-    if (at.mark) {
-      draw_formats(ui, room.x, y);
-      y += ui.px(80);
-    }
-    place(0);
-    draw_lessons(workspace, ui, {width, height()}, room.x > ui.px(760) ? 2 : 1);
+    if (!workspace.shelf.is_current())
+      workspace.shelf.look(workspace.settings.favorites, workspace.settings.recent);
+    const bool roomy = room.y >= ui.px(kLeastRoomy);
+    const float width = std::min(ui.px(1240), room.x - ui.px(48)), left = (room.x - width) / 2;
+    float y = ui.px(roomy ? 26 : 12);
+    const float words_width = width - buttons_width(ui);
+    const auto line = [&](ImFont* font, ImU32 color, std::string_view words) {
+      const FontScope scope(font);
+      ImGui::SetCursorScreenPos(origin + ImVec2{left, y});
+      text_colored(color, elided(words, words_width));
+      y += ImGui::GetFontSize() + ui.px(6);
+    };
+    line(ui.fonts.hero, ui.theme->text, "What runs on this machine?");
+    for (const std::string& words : machine_lines(workspace)) line(ui.fonts.body, ui.theme->muted, words);
+    draw_buttons(workspace, ui, origin + ImVec2{left + width, ui.px(roomy ? 30 : 14)});
+    y += ui.px(roomy ? 14 : 6);
+    const float gap = ui.px(20),
+                lessons = room.x > ui.px(kLeastWide) ? std::min(ui.px(380), room.x * 0.3f) : 0;
+    const float height = std::max(ui.px(80), room.y - y - ui.px(12));
+    ImGui::SetCursorScreenPos(origin + ImVec2{left, y});
+    draw_models(workspace, ui, {width - (lessons > 0 ? lessons + gap : 0), height});
+    if (lessons == 0) return;
+    ImGui::SetCursorScreenPos(origin + ImVec2{left + width - lessons, y});
+    draw_lessons(workspace, ui, {lessons, height});
   }
 
  private:
-  static void draw_formats(const Ui& ui, float room, float y) {
-    std::string formats;
-    for (const importers::Importer& importer : importers::importers())
-      formats += (formats.empty() ? "" : ", ") + std::string(importer.name);
-    const FontScope small(ui.fonts.small);
-    const float lines = std::min(ui.px(640), room - ui.px(32));
-    ImGui::SetCursorPos({(room - lines) / 2, y});
-    centered_lines("Reads " + formats, lines, ui.theme->muted);
+  // What the machine has and can give, a line each.
+  static std::vector<std::string> machine_lines(const Workspace& workspace) {
+    std::vector<std::string> lines;
+    if (const auto& memory = workspace.services.memory) {
+      std::string words = fmt::format("Memory: {} can be had of {}", format_bytes(memory->to_give()),
+                                      format_bytes(memory->total));
+      if (memory->group_room && *memory->group_room < memory->available)
+        words += fmt::format(", limited by a control group; the system has {} available",
+                             format_bytes(memory->available));
+      lines.push_back(std::move(words));
+    }
+    for (const gpu::DeviceInfo& device : workspace.devices()) {
+      const gpu::DeviceHeap* const heap = gpu::device_heap(device);
+      if (device.type == gpu::DeviceType::cpu || heap == nullptr) continue;
+      lines.push_back(fmt::format("{}: {} can be had of {}{}", shown(device.name),
+                                  format_bytes(heap->budget.value_or(heap->bytes)), format_bytes(heap->bytes),
+                                  device.unified ? ", the same memory" : ""));
+    }
+    if (workspace.services.devices.value() && lines.size() < 2)
+      lines.emplace_back("GPU: none was found, models run on the processor");
+    return lines;
   }
 
   static void list_title(const Ui& ui, std::string_view words) {
@@ -84,127 +98,185 @@ class StartPanel final : public Panel {
     text_colored(ui.theme->text, words);
   }
 
-  // A line for each lesson, from the top of a column to its end; a click plays one.
-  static void draw_lessons(Workspace& workspace, const Ui& ui, ImVec2 size, std::size_t columns) {
+  // A line for each lesson; a click plays one.
+  static void draw_lessons(Workspace& workspace, const Ui& ui, ImVec2 size) {
     const CardScope card(ui, "lessons", size);
     list_title(ui, "Lessons");
     const ChildScope list("list");
     const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
-    const float width = ImGui::GetContentRegionAvail().x / static_cast<float>(columns);
+    const float width = ImGui::GetContentRegionAvail().x;
     const float height = ImGui::GetFontSize() + ui.px(11);
-    const std::vector<lesson::Lesson>& lessons = workspace.lesson.all();
-    const std::size_t lines = (lessons.size() + columns - 1) / columns;
     std::string wanted;
-    for (std::size_t i = 0; i < lines * columns; ++i) {
-      const std::size_t column = i % columns, which = column * lines + i / columns;
-      if (which >= lessons.size()) continue;
-      if (column > 0) ImGui::SameLine(width * static_cast<float>(column), 0);
-      const IdScope scope(which);
-      const lesson::Lesson& lesson = lessons[which];
+    for (const lesson::Lesson& lesson : workspace.lesson.all()) {
+      const IdScope scope(lesson.id.c_str());
       const ImVec2 at = ImGui::GetCursorScreenPos();
-      if (ImGui::Selectable("##lesson", false, 0, {width - ui.px(8), height})) wanted = lesson.id;
+      if (ImGui::Selectable("##lesson", false, 0, {width, height})) wanted = lesson.id;
       tooltip(ui, shown(lesson.question));
       const bool done = workspace.lesson.finished.contains(lesson.id);
       const float mark = done ? text_width("done") + ui.px(12) : 0;
-      if (done) put_text_before(at.x + width - ui.px(18), at.y + ui.px(5), ui.theme->good, "done");
+      if (done) put_text_before(at.x + width - ui.px(10), at.y + ui.px(5), ui.theme->good, "done");
       put_text({at.x + ui.px(10), at.y + ui.px(5)}, ui.theme->text,
-               elided(shown(lesson.title), width - ui.px(28) - mark));
+               elided(shown(lesson.title), width - ui.px(20) - mark));
     }
     if (!wanted.empty()) workspace.attempt([&] { workspace.stage.play(wanted); });
   }
 
-  // The models opened last, then those of the cache; a click opens one.
-  static void draw_known(Workspace& workspace, const Ui& ui, ImVec2 size) {
-    struct Line {
-      std::string open, name, place;
-    };
-    std::vector<Line> lines;
-    const auto add = [&](const std::string& path, std::string_view mark) {
-      const std::filesystem::path whole(path);
-      const std::filesystem::path named = whole.filename().empty() ? whole.parent_path() : whole;
-      lines.push_back(
-          {path, named.filename().string(), fmt::format("{}{}", mark, named.parent_path().string())});
-    };
-    for (const std::string& path : workspace.settings.favorites) add(path, "favorite  ");
-    for (const std::string& path : workspace.settings.recent)
-      if (std::ranges::find(workspace.settings.favorites, path) == workspace.settings.favorites.end())
-        add(path, "");
-    for (const std::string& name : workspace.places.cached.or_empty())
-      if (std::ranges::find(workspace.settings.recent, name) == workspace.settings.recent.end())
-        lines.push_back({name, name, "cached"});
-    const float width = size.x, height = ImGui::GetFontSize() + ui.px(12);
+  // A row for each model on this disk; a click opens it.
+  static void draw_models(Workspace& workspace, const Ui& ui, ImVec2 size) {
     const CardScope card(ui, "known", size);
+    const Shelf& shelf = workspace.shelf;
     list_title(ui, "Models");
+    if (const std::size_t unread = shelf.unread(); shelf.listing() || unread > 0) {
+      ImGui::SameLine(0, ui.px(12));
+      muted(ui,
+            shelf.listing() ? "looking for models" : fmt::format("reading {}", counted(unread, "header")));
+    } else if (!shelf.models().empty()) {
+      const auto run = std::ranges::count_if(shelf.models(), [](const ShelfModel& model) {
+        return model.facts && model.facts->row && model.facts->row->runs() && model.stored.incomplete.empty();
+      });
+      ImGui::SameLine(0, ui.px(12));
+      muted(ui, fmt::format("{} of {} run, with a prompt of {} tokens", run,
+                            counted(shelf.models().size(), "model"), report::kUsualPrompt));
+    }
     const ChildScope list("list");
     const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
+    if (shelf.models().empty() && !shelf.listing())
+      return empty_state(ui, "No models were found on this disk",
+                         "Looked in the Hugging Face cache and the stores of Ollama and LM Studio. "
+                         "Drop a file or a model folder anywhere in this window.");
+    std::optional<std::size_t> opened, converted;
     for_rows_in_sight(
-        lines.size(),
+        shelf.models().size(),
         [&](std::size_t i) {
           const IdScope scope(i);
-          const ImVec2 at = ImGui::GetCursorScreenPos();
-          if (ImGui::Selectable("##path", false, 0, {width, height})) workspace.open(lines[i].open);
-          put_text({at.x + ui.px(10), at.y + ui.px(6)}, ui.theme->text,
-                   elided(shown(lines[i].name), width * 0.5f));
-          const FontScope font(ui.fonts.small);
-          put_text_before(at.x + width - ui.px(14), at.y + ui.px(7), ui.theme->muted,
-                          elided_front(shown(lines[i].place), width * 0.45f));
+          const RowAnswer answer = draw_model(ui, shelf.models()[i]);
+          if (answer.open) opened = i;
+          if (answer.convert) converted = i;
         },
-        height);
+        ui.px(kRow));
+    if (!opened && !converted) return;
+    workspace.open(shelf.models()[opened ? *opened : *converted].stored.path);
+    if (converted) workspace.settings.panel = "convert";
   }
 
-  static void draw_buttons(Workspace& workspace, const Ui& ui, float room) {
-    const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(18), ui.px(10)});
+  struct RowAnswer {
+    bool open = false, convert = false;
+  };
+
+  static RowAnswer draw_model(const Ui& ui, const ShelfModel& model) {
+    RowAnswer answer;
+    const float height = ui.px(kRow), width = ImGui::GetContentRegionAvail().x;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const ShelfFacts* const facts = model.facts.get();
+    const report::ModelRow* const row = facts != nullptr && facts->row ? &*facts->row : nullptr;
+    answer.open =
+        ImGui::Selectable("##model", false, ImGuiSelectableFlags_AllowItemOverlap, {width, height}) &&
+        !model.gone;
+    const bool hot = ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenOverlapped);
+    tooltip(ui, shown(model.stored.path));
+    const float pad = ui.px(10), first = at.y + ui.px(5), second = at.y + ui.px(25);
+    draw_thumbnail(ui, facts, {at.x + pad, at.y + (height - ui.px(float(kThumbHeight))) / 2});
+    const float text_left = at.x + pad + ui.px(float(kThumbWidth) + 14);
+    const float verdict_left = at.x + width * 0.52f;
+    put_text({text_left, first}, model.gone ? ui.theme->muted : ui.theme->text,
+             elided(shown(model.stored.name), verdict_left - text_left - ui.px(16)));
+    const ImVec2 answer_at = {verdict_left, first};
+    const float answer_width = at.x + width - verdict_left - ui.px(hot && row != nullptr ? 100 : 10);
+    const auto [color, words] = verdict_words(ui, model);
+    ImGui::GetWindowDrawList()->AddCircleFilled({answer_at.x + ui.px(4), first + ImGui::GetFontSize() / 2},
+                                                ui.px(4), color);
+    put_text({answer_at.x + ui.px(16), first}, ui.theme->text, elided(words, answer_width - ui.px(16)));
+    {
+      const FontScope font(ui.fonts.small);
+      put_text({text_left, second}, ui.theme->muted,
+               elided(about(model), verdict_left - text_left - ui.px(16)));
+      put_text({answer_at.x + ui.px(16), second}, ui.theme->muted,
+               elided(better_words(facts), answer_width - ui.px(16)));
+    }
+    if (hot && row != nullptr) {
+      ImGui::SetCursorScreenPos({at.x + width - ui.px(92), at.y + (height - ImGui::GetFrameHeight()) / 2});
+      answer.convert = button(ui, "Convert");
+      answer.open = answer.open && !answer.convert;
+      ImGui::SetCursorScreenPos({at.x, at.y + height});
+    }
+    return answer;
+  }
+
+  static void draw_thumbnail(const Ui& ui, const ShelfFacts* facts, ImVec2 at) {
+    ImDrawList* const draw = ImGui::GetWindowDrawList();
+    const ImVec2 end = {at.x + ui.px(float(kThumbWidth)), at.y + ui.px(float(kThumbHeight))};
+    draw->AddRectFilled(at, end, with_alpha(ui.theme->neutral, 0.18f), ui.px(3));
+    if (facts == nullptr) return;
+    draw->PushClipRect(at, end, true);
+    for (const ThumbTile& tile : facts->map) {
+      const ImVec2 corner = {at.x + ui.px(float(tile.rect.x)), at.y + ui.px(float(tile.rect.y))};
+      draw->AddRectFilled(corner,
+                          {corner.x + std::max(1.0f, ui.px(float(tile.rect.w)) - 1),
+                           corner.y + std::max(1.0f, ui.px(float(tile.rect.h)) - 1)},
+                          ui.theme->roles[static_cast<std::size_t>(tile.role)]);
+    }
+    draw->PopClipRect();
+  }
+
+  static std::pair<ImU32, std::string> verdict_words(const Ui& ui, const ShelfModel& model) {
+    if (model.gone) return {ui.theme->muted, "not there any more"};
+    if (!model.stored.incomplete.empty())
+      return {ui.theme->warning, "incomplete: " + shown(model.stored.incomplete)};
+    if (!model.facts) return {with_alpha(ui.theme->muted, 0.5f), "reading"};
+    if (!model.facts->row) return {ui.theme->bad, report::fault_text(model.facts->fault, model.stored.path)};
+    const report::RunVerdict& verdict = model.facts->row->verdict;
+    return {state_color(ui, verdict.state), verdict.words};
+  }
+
+  // Type, parameters, weights, and where it is.
+  static std::string about(const ShelfModel& model) {
+    std::string words = model.favorite ? "favorite  " : model.recent ? "recent  " : "";
+    if (model.facts && model.facts->row) {
+      const report::ModelRow& row = *model.facts->row;
+      words += fmt::format("{}  {}  {}  ", format_bytes(row.bytes), format_count(row.parameters), row.type);
+    }
+    switch (model.stored.store) {
+      case importers::Store::hub:
+        return words + "Hugging Face cache";
+      case importers::Store::ollama:
+        return words + "Ollama";
+      case importers::Store::lm_studio:
+        return words + "LM Studio";
+      case importers::Store::folder:
+        break;
+    }
+    return words + shown(std::filesystem::path(model.stored.path).parent_path().string());
+  }
+
+  static std::string better_words(const ShelfFacts* facts) {
+    if (facts == nullptr || !facts->row || facts->row->runs()) return {};
+    if (facts->row->verdict.state == report::RunVerdict::State::incomplete) return {};
+    if (!facts->tried_types) return "looking for a quantization that runs";
+    if (!facts->row->better) return "no quantization of it runs here";
+    return fmt::format("{} would run: {}", facts->row->better->policy,
+                       format_bytes(facts->row->better->bytes));
+  }
+
+  static float buttons_width(const Ui& ui) {
+    return text_width(find_action("browse")->title) + text_width(find_action("demo")->title) +
+           text_width("Arena packing") + 6 * ui.px(18) + 3 * ui.px(10);
+  }
+
+  // Right-aligned at `corner`.
+  static void draw_buttons(Workspace& workspace, const Ui& ui, ImVec2 corner) {
+    const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(14), ui.px(7)});
     const float gap = ui.px(10);
     const std::string_view browse = find_action("browse")->title;
     const std::string_view demo = find_action("demo")->title;
-    const float buttons = text_width(browse) + text_width(demo) + text_width("Arena packing") +
-                          6 * ui.px(18) + 2 * gap + ui.px(8);
-    ImGui::SetCursorPosX((room - buttons) / 2);
+    const float buttons =
+        text_width(browse) + text_width(demo) + text_width("Arena packing") + 6 * ui.px(14) + 2 * gap;
+    ImGui::SetCursorScreenPos({corner.x - buttons, corner.y});
     if (button(ui, browse, ButtonKind::primary)) run_action(workspace, "browse");
     ImGui::SameLine(0, gap);
     if (button(ui, demo, ButtonKind::normal, !workspace.opening.busy())) run_action(workspace, "demo");
     ImGui::SameLine(0, gap);
     if (button(ui, "Arena packing")) workspace.settings.panel = "arena";
     tooltip(ui, "See how buffers get their offsets: an example that greedy cannot pack, or a .csv problem");
-  }
-
-  // Breaks at commas; each line in the middle of `width`.
-  static void centered_lines(std::string_view words, float width, ImU32 color) {
-    const float left = ImGui::GetCursorPosX();
-    const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 2});
-    while (!words.empty()) {
-      std::size_t end = 0;
-      for (std::size_t next = 0; next < words.size();) {
-        next = std::min(words.find(", ", next), words.size() - 1) + 1;
-        if (end > 0 && text_width(words.substr(0, next)) > width) break;
-        end = next;
-      }
-      const std::string_view line = words.substr(0, end);
-      ImGui::SetCursorPosX(left + std::max(0.0f, (width - text_width(line)) / 2));
-      text_colored(color, line);
-      words.remove_prefix(end);
-      while (words.starts_with(' ')) words.remove_prefix(1);
-    }
-  }
-
-  static void centered(ImFont* font, ImU32 color, std::string_view words, float room, float y) {
-    const FontScope scope(font);
-    const std::string cut = elided(words, room);
-    ImGui::SetCursorPos({(room - text_width(cut)) / 2, y});
-    text_colored(color, cut);
-  }
-
-  // Bands of deepening water below the load line.
-  static void draw_water(const Ui& ui, ImVec2 at, ImVec2 room) {
-    ImDrawList* draw = ImGui::GetWindowDrawList();
-    const ImU32 water = ui.theme->spaces[plan::index(plan::Space::device)];
-    const float line = at.y + room.y * 0.80f;
-    for (int i = 0; i < 4; ++i) {
-      const float y = line + static_cast<float>(i) * room.y * 0.05f;
-      draw->AddRectFilled({at.x, y}, {at.x + room.x, at.y + room.y}, with_alpha(water, 0.07f), ui.px(8),
-                          ImDrawFlags_RoundCornersBottom);
-    }
-    draw->AddLine({at.x, line}, {at.x + room.x, line}, with_alpha(water, 0.55f), ui.px(1.5f));
   }
 };
 

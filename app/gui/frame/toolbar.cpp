@@ -97,6 +97,7 @@ ImU32 verdict_color(const Ui& ui, const Verdict& verdict) {
     case Verdict::State::over:
       return ui.theme->bad;
     case Verdict::State::incomplete:
+    case Verdict::State::tight:
       return ui.theme->warning;
     case Verdict::State::fits:
       return ui.theme->good;

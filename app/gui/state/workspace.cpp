@@ -8,8 +8,10 @@
 #include "core/base/error.h"
 #include "core/base/tasks.h"
 #include "core/base/text.h"
+#include "core/gpu/memory_need.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
+#include "core/io/system_memory.h"
 #include "core/load/request/load_options.h"
 #include "importers/resolve.h"
 
@@ -51,12 +53,13 @@ bool is_request_file(const std::string& path) {
 
 }  // namespace
 
-Workspace::Workspace(std::string hub_cache, std::shared_ptr<const forward::ForwardAssets> assets)
-    : places(services.jobs, std::move(hub_cache)) {
+Workspace::Workspace(importers::StorePlaces stores, std::shared_ptr<const forward::ForwardAssets> assets)
+    : places(services.jobs, stores.hub_cache), shelf(services, std::move(stores)) {
   services.assets = assets ? std::move(assets) : forward::built_in_assets();
   services.targets = std::make_shared<const std::vector<load::Target>>(load::built_in_targets().begin(),
                                                                        load::built_in_targets().end());
   documents_.push_back(std::make_unique<Document>(services, nullptr, Document::Kept{}));
+  measure_machine();
 }
 
 void Workspace::ask_open(ToOpen wanted) {
@@ -280,8 +283,32 @@ void Workspace::find_devices() {
       [this] {
         if (services.devices.error() != nullptr)
           services.notices.fail("list the GPUs", *services.devices.error());
+        measure_machine();
         document().weigh_upload();
       });
+}
+
+void Workspace::set_data_sheets(std::vector<load::Target> sheets) {
+  services.targets = std::make_shared<const std::vector<load::Target>>(std::move(sheets));
+  measure_machine();
+}
+
+void Workspace::measure_machine() {
+  services.memory = io::system_memory();
+  std::vector<load::Target> rows = *services.targets;
+  std::erase_if(rows, [](const load::Target& row) { return row.id == load::kThisMachine; });
+  rows.insert(rows.begin(), load::machine_target(gpu::machine_memory(devices())));
+  services.targets = std::make_shared<const std::vector<load::Target>>(std::move(rows));
+  for (const std::unique_ptr<Document>& document : documents_)
+    if (document->load.asked().request.target == load::kThisMachine) document->load.follow_targets();
+}
+
+void Workspace::ask_of_this_machine() {
+  find_devices();
+  Asked first = document().load.asked();
+  first.request.target = load::kThisMachine;
+  first.first_token = true;
+  document().load.ask(first);
 }
 
 void Workspace::choose_device(std::string device) {

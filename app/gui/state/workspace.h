@@ -6,6 +6,7 @@
 #include "app/gui/state/document.h"
 #include "app/gui/state/lesson_play.h"
 #include "app/gui/state/model/files.h"
+#include "app/gui/state/model/shelf.h"
 #include "app/gui/state/settings.h"
 #include "app/gui/state/transfers.h"
 #include "core/gpu/device_info.h"
@@ -21,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace loadline::gui {
@@ -31,8 +33,12 @@ namespace loadline::gui {
 // thread.
 class Workspace {
  public:
-  // `hub_cache` as in ResolveOptions. Null `assets` means the built-in assets.
-  explicit Workspace(std::string hub_cache, std::shared_ptr<const forward::ForwardAssets> assets = nullptr);
+  // Null `assets` means the built-in assets.
+  explicit Workspace(importers::StorePlaces stores,
+                     std::shared_ptr<const forward::ForwardAssets> assets = nullptr);
+  // With the hub cache as the only store (ResolveOptions).
+  explicit Workspace(std::string hub_cache, std::shared_ptr<const forward::ForwardAssets> assets = nullptr)
+      : Workspace(importers::StorePlaces{.hub_cache = std::move(hub_cache)}, std::move(assets)) {}
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
@@ -69,10 +75,15 @@ class Workspace {
   // The document with this id; null if it was closed.
   Document* find_document(std::uint64_t id) const;
 
-  // Lists the devices, at every call again: their free memory changes.
+  // Lists the devices, at every call again: their free memory changes, and with it what the first target,
+  // which is this machine, can give.
   void find_devices();
+  // The first model is asked whether it runs on this machine, with a prompt.
+  void ask_of_this_machine();
   const std::vector<gpu::DeviceInfo>& devices() const { return services.devices.or_empty(); }
   void choose_device(std::string device);
+  // The targets besides this machine.
+  void set_data_sheets(std::vector<load::Target> sheets);
 
   // Keeps the path of the model shown among the favorites, or drops it. Throws Error{usage} without a path.
   void toggle_favorite();
@@ -97,11 +108,13 @@ class Workspace {
   LessonPlay lesson{services};
   LessonStage stage{*this};
   Places places;
+  Shelf shelf;
   Transfers transfers{services, [this] { find_devices(); }};
   Latest<Model> opening;
 
  private:
   void take_panel();  // of the document shown, as it was left
+  void measure_machine();
   // A model to be opened.
   struct ToOpen {
     std::string name;                                   // of the job

@@ -9,6 +9,7 @@
 #include "core/plan/dry_machine.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <mutex>
 #include <span>
@@ -266,6 +267,7 @@ std::string missing(const BoundRequest& bound, const RequestPass& pass) {
 
 ContextAnswer find_contexts(const graph::MetaGraph& graph, const BoundRequest& bound, const RequestPass& pass,
                             std::span<LoadRow> rows, Progress& progress) {
+  assert(rows.size() == bound.methods.size() * bound.orders.size());
   ContextAnswer answer{.missing = missing(bound, pass), .positions = positions_of(pass.model())};
   if (!answer.missing.empty()) return answer;
   answer.cache_only = !pass.model().graph;

@@ -8,6 +8,7 @@
 #include "core/forward/model/assets_loader.h"
 #include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
+#include "core/io/system_memory.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/rates.h"
 
@@ -81,6 +82,7 @@ struct Services {
   std::shared_ptr<const std::vector<load::Target>> targets;  // never null
   // The rates for time estimates, from the next plan on; nothing: assumed rates.
   std::optional<load::MeasuredRates> rates;
+  std::optional<io::SystemMemory> memory;        // when the targets were last measured
   Latest<std::vector<gpu::DeviceInfo>> devices;  // of this machine; null before the first look-up
   std::string device;                            // the device for uploads; empty: the best one
   std::uint64_t documents = 0;                   // documents made so far: the id of the newest

@@ -169,7 +169,8 @@ load::Projection project_load(const LoadQuestion& question, Progress& progress) 
                        forward ? forward->pass() : nullptr);
 }
 
-load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection& projection) {
+load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection& projection,
+                            Progress& progress) {
   load::LoadAnswer judged;
   judged.bound = std::make_shared<const load::BoundRequest>(bind(question));
   const std::string unmapped = load::mapping_refusal(*question.graph);
@@ -177,6 +178,10 @@ load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection
       projection.maps_files && !unmapped.empty()
           ? load::refused_row(*projection.method, projection.order, Error(ErrorCode::unsupported, unmapped))
           : load::make_row(projection, *judged.bound, load::Labels(*question.graph), 0));
+  if (question.request.max_context)
+    judged.context = load::find_contexts(
+        *question.graph, *judged.bound,
+        *question.passes->find(*question.graph, question.request, question.assets), judged.rows, progress);
   return judged;
 }
 

@@ -98,8 +98,10 @@ load::BoundRequest bind(const LoadQuestion& question);
 // The storage order of the first method in the first order.
 load::StorageOrder first_order(const LoadQuestion& question, const Progress& progress);
 load::Projection project_load(const LoadQuestion& question, Progress& progress);
-// The one row of a projection, against the budgets of the question.
-load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection& projection);
+// The one row of a projection, against the budgets of the question; with the largest context if it asks for
+// that.
+load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection& projection,
+                            Progress& progress);
 // The comparison of all methods and orders of the question, with curves.
 report::AnswerWithCurves compare_loads(const LoadQuestion& question, Progress& progress);
 // Changes that make the load fit its budgets (core/load/answer/advice.h); none if it fits.

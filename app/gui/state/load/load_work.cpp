@@ -157,6 +157,14 @@ void LoadWork::set_option(std::string_view option, std::string_view word) {
 
 const std::vector<load::Target>& LoadWork::targets() const { return *services_.targets; }
 
+void LoadWork::follow_targets() {
+  if (asked_.request.target.empty()) return;
+  memory_ = memory_of(asked_, targets());
+  judged_of_.reset();
+  compared_.reset();
+  refresh();
+}
+
 void LoadWork::work_out_pass() {
   forward_.work_out(asked_.request.forward, [this] {
     if (const ForwardScene* scene = forward_.scene.value().get(); scene != nullptr && !scene->fault.empty()) {
@@ -225,11 +233,13 @@ void LoadWork::ask_verdict() {
   if (projection.busy() || !projection.value()) return;
   LoadQuestion question = comparison_question(asked_, pass(), custom_);
   question.request.methods = {std::string(projection.value()->method->id)};
+  question.request.orders = {projection.value()->order};  // of one row, whatever is compared
+  question.request.max_context = memory_.deciding_budget().has_value();
   if (judged_of_ == question) return;
   judged_of_ = question;
   judged.ask(services_.jobs, "Checking the budgets",
-             [task = task(std::move(question)), shown = projection.value()](Progress&) {
-               return judge_load(task, *shown);
+             [task = task(std::move(question)), shown = projection.value()](Progress& progress) {
+               return judge_load(task, *shown, progress);
              });
 }
 

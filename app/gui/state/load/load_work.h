@@ -84,6 +84,8 @@ class LoadWork {
   load::BoundRequest bound() const { return bind(task(timeline())); }
   // The load that the timeline shows against its budgets, in one row; null while there is no projection.
   const load::LoadAnswer* judged_load() const { return judged.value().get(); }
+  // The targets have other figures: what is held against the budgets of one is worked out again.
+  void follow_targets();
   // Compares all methods, if that was put off: of a large model it takes seconds and half a gigabyte, so it
   // waits until somebody looks.
   void want_comparison();
