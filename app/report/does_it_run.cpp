@@ -117,13 +117,16 @@ RunVerdict run_verdict(const load::LoadAnswer& judged) {
 
 // --- The question.
 
-load::LoadAnswer ask_whether_it_runs(const graph::MetaGraph& graph, std::string_view target,
-                                     std::uint64_t prompt, const load::LoadEnvironment& environment,
-                                     Progress& progress) {
+load::LoadRequest usual_request(std::string_view target, std::uint64_t prompt) {
   load::LoadRequest request;
   request.methods = {std::string(kUsualMethod)};
   request.target = target;
   request.sequence = prompt;
+  return request;
+}
+
+load::LoadAnswer ask_whether_it_runs(const graph::MetaGraph& graph, load::LoadRequest request,
+                                     const load::LoadEnvironment& environment, Progress& progress) {
   request.max_context = true;
   auto forward = std::make_shared<const load::RequestPass>(graph, request, environment.assets,
                                                            load::UnknownPass::leave_out);
@@ -131,13 +134,13 @@ load::LoadAnswer ask_whether_it_runs(const graph::MetaGraph& graph, std::string_
   return load::answer(graph, std::move(bound), {.advise = false}, std::move(forward), progress);
 }
 
-std::optional<QuantizedModel> best_quantization(const graph::MetaGraph& graph, std::string_view target,
-                                                std::uint64_t prompt,
-                                                std::span<const forward::TypePolicy> policies,
-                                                const load::LoadEnvironment& environment,
-                                                Progress& progress) {
+std::vector<QuantizedModel> quantizations(const graph::MetaGraph& graph, const load::LoadRequest& request,
+                                          std::span<const forward::TypePolicy> policies,
+                                          const load::LoadEnvironment& environment, bool until_one_runs,
+                                          Progress& progress) {
+  std::vector<QuantizedModel> found;
   if (std::ranges::find(graph.notes, graph::Severity::error, &graph::Note::severity) != graph.notes.end())
-    return std::nullopt;  // what is missing may not fit
+    return found;  // what is missing may not fit
   for (const std::string_view policy : kQuantizations) {
     progress.check_canceled();
     try {
@@ -148,15 +151,25 @@ std::optional<QuantizedModel> best_quantization(const graph::MetaGraph& graph, s
           exporters::find_exporter("gguf").layout(graph, options, "quantized.gguf");
       const std::uint64_t bytes = graph::storage_bytes(layout.result);
       if (bytes >= graph::storage_bytes(graph)) continue;
-      const RunVerdict verdict =
-          run_verdict(ask_whether_it_runs(layout.result, target, prompt, environment, progress));
-      if (verdict.state == State::fits) return QuantizedModel{std::string(policy), bytes, verdict};
+      found.push_back({std::string(policy), bytes,
+                       run_verdict(ask_whether_it_runs(layout.result, request, environment, progress))});
+      if (until_one_runs && found.back().verdict.state == State::fits) break;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::canceled) throw;
-      return std::nullopt;  // what cannot be written is no advice
+      return {};  // what cannot be written is no advice
     }
   }
-  return std::nullopt;
+  return found;
+}
+
+std::optional<QuantizedModel> best_quantization(const graph::MetaGraph& graph,
+                                                const load::LoadRequest& request,
+                                                std::span<const forward::TypePolicy> policies,
+                                                const load::LoadEnvironment& environment,
+                                                Progress& progress) {
+  std::vector<QuantizedModel> tried = quantizations(graph, request, policies, environment, true, progress);
+  if (tried.empty() || tried.back().verdict.state != State::fits) return std::nullopt;
+  return std::move(tried.back());
 }
 
 // --- The row.
@@ -174,7 +187,7 @@ std::string main_type(const graph::MetaGraph& graph) {
 
 }  // namespace
 
-ModelRow model_row(const graph::MetaGraph& graph, std::string_view target, std::uint64_t prompt,
+ModelRow model_row(const graph::MetaGraph& graph, const load::LoadRequest& request,
                    const load::LoadEnvironment& environment, Progress& progress) {
   const auto assets = environment.assets ? environment.assets : forward::built_in_assets();
   return {.format = graph.format,
@@ -182,7 +195,7 @@ ModelRow model_row(const graph::MetaGraph& graph, std::string_view target, std::
           .tensors = graph.tensors.size(),
           .parameters = forward::model_claims(graph, *assets).parameters,
           .bytes = graph::storage_bytes(graph),
-          .verdict = run_verdict(ask_whether_it_runs(graph, target, prompt, environment, progress))};
+          .verdict = run_verdict(ask_whether_it_runs(graph, request, environment, progress))};
 }
 
 }  // namespace loadline::report

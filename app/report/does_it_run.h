@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace loadline::report {
 
@@ -44,11 +45,13 @@ RunVerdict run_verdict(const load::LoadAnswer& judged);
 inline constexpr std::string_view kUsualMethod = "staged_ring";
 inline constexpr std::uint64_t kUsualPrompt = 512;  // tokens
 
-// Loads into `target` and runs a prompt of so many tokens; without them where the model's operators are not
-// known. Throws as load::answer() does.
-load::LoadAnswer ask_whether_it_runs(const graph::MetaGraph& graph, std::string_view target,
-                                     std::uint64_t prompt, const load::LoadEnvironment& environment,
-                                     Progress& progress);
+// The load that is asked about of any model: into `target`, with a prompt of so many tokens.
+load::LoadRequest usual_request(std::string_view target, std::uint64_t prompt);
+
+// The first method and order of the request, without its pass where the model's operators are not known; with
+// the largest context. Throws as load::answer() does.
+load::LoadAnswer ask_whether_it_runs(const graph::MetaGraph& graph, load::LoadRequest request,
+                                     const load::LoadEnvironment& environment, Progress& progress);
 
 // A GGUF file of a model: the policy of its types, its size, and whether that runs.
 struct QuantizedModel {
@@ -57,11 +60,17 @@ struct QuantizedModel {
   RunVerdict verdict = {};
 };
 
-// From the largest to the smallest of these, the first that runs; nothing if none does, or if the model
-// cannot be written as a GGUF file.
+// From the largest to the smallest.
 inline constexpr std::string_view kQuantizations[] = {"q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k"};
-std::optional<QuantizedModel> best_quantization(const graph::MetaGraph& graph, std::string_view target,
-                                                std::uint64_t prompt,
+// Those that are smaller than the model, each laid out and asked about; none of a model that is not whole or
+// that cannot be written as a GGUF file. `until_one_runs`: the others after it are left out.
+std::vector<QuantizedModel> quantizations(const graph::MetaGraph& graph, const load::LoadRequest& request,
+                                          std::span<const forward::TypePolicy> policies,
+                                          const load::LoadEnvironment& environment, bool until_one_runs,
+                                          Progress& progress);
+// The first that runs; nothing if none does.
+std::optional<QuantizedModel> best_quantization(const graph::MetaGraph& graph,
+                                                const load::LoadRequest& request,
                                                 std::span<const forward::TypePolicy> policies,
                                                 const load::LoadEnvironment& environment, Progress& progress);
 
@@ -78,7 +87,7 @@ struct ModelRow {
   bool runs() const { return verdict.state == RunVerdict::State::fits; }
 };
 // Throws as ask_whether_it_runs() does.
-ModelRow model_row(const graph::MetaGraph& graph, std::string_view target, std::uint64_t prompt,
+ModelRow model_row(const graph::MetaGraph& graph, const load::LoadRequest& request,
                    const load::LoadEnvironment& environment, Progress& progress);
 
 }  // namespace loadline::report

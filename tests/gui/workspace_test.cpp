@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -675,6 +676,90 @@ TEST(Verdicts, SayWhetherAPromptFitsBehindTheWeights) {
   document.load.set_option("device_budget", "100GiB");
   settle(workspace);
   EXPECT_EQ(verdict_of(document).state, Verdict::State::over) << verdict_of(document).words;
+}
+
+TEST(Verdicts, SmallerFilesAreTriedWithTheSameRequest) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  Document& document = workspace.document();
+  document.load.set_option("device_budget", "60GiB");
+  document.load.set_option("slots", "8");
+  settle(workspace);
+  document.advice.search();
+  settle(workspace);
+  const auto& tried = document.advice.quantizations.or_empty();
+  ASSERT_EQ(tried.size(), std::size(report::kQuantizations));
+  for (std::size_t i = 1; i < tried.size(); ++i) EXPECT_LT(tried[i].bytes, tried[i - 1].bytes);
+  EXPECT_EQ(tried.front().policy, "q8_0");
+  EXPECT_EQ(tried.front().verdict.state, Verdict::State::over) << tried.front().verdict.words;
+  EXPECT_EQ(tried[1].policy, "q6_k");
+  EXPECT_EQ(tried[1].verdict.state, Verdict::State::fits) << tried[1].verdict.words;
+  // what is left is what the budget leaves of the file and the ring that was asked for
+  EXPECT_EQ(*tried[1].verdict.left, (60ull << 30) - tried[1].bytes);
+}
+
+// --- The history of the request.
+
+TEST(RequestHistory, WalksBackAndForth) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  LoadWork& load = workspace.document().load;
+  EXPECT_FALSE(load.can_undo());
+  const Asked first = load.asked();
+  load.set_option("method", "state_dict");
+  load.set_option("device_budget", "160GiB");
+  const Asked last = load.asked();
+  load.undo();
+  EXPECT_FALSE(load.asked().request.device_budget);
+  EXPECT_EQ(load.asked().request.methods.front(), "state_dict");
+  load.undo();
+  EXPECT_EQ(load.asked(), first);
+  EXPECT_FALSE(load.can_undo());
+  load.redo();
+  load.redo();
+  EXPECT_EQ(load.asked(), last);
+  EXPECT_FALSE(load.can_redo());
+  load.undo();
+  load.set_option("order", "largest");
+  EXPECT_FALSE(load.can_redo()) << "another way was taken";
+  // what changes nothing, and what is refused, is no step
+  const Asked now = load.asked();
+  load.set_option("order", "largest");
+  EXPECT_THROW(load.set_option("slots", "none of these"), Error);
+  load.undo();
+  EXPECT_NE(load.asked(), now);
+  settle(workspace);
+}
+
+TEST(RequestHistory, ADragIsOneStep) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  LoadWork& load = workspace.document().load;
+  const Asked first = load.asked();
+  for (const char* const slots : {"5", "6", "7", "8"}) load.set_option("slots", slots);
+  load.undo();
+  EXPECT_EQ(load.asked(), first);
+  settle(workspace);
+}
+
+TEST(RequestHistory, OptionsAreReset) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  Document& document = workspace.document();
+  EXPECT_TRUE(changed_options(document).empty());
+  document.load.set_option("slots", "8");
+  document.load.set_option("staging", "128MiB");
+  document.load.set_option("target", "h200-141gb");
+  ASSERT_EQ(changed_options(document).size(), 2u) << "the target has its place in the toolbar";
+  document.load.reset_options({"slots"});
+  ASSERT_EQ(changed_options(document).size(), 1u);
+  EXPECT_EQ(changed_options(document).front()->id, "staging");
+  document.load.reset_options({"staging"});
+  EXPECT_TRUE(changed_options(document).empty());
+  EXPECT_EQ(document.load.asked().request.target, "h200-141gb");
+  document.load.undo();
+  EXPECT_EQ(changed_options(document).size(), 1u);
+  settle(workspace);
 }
 
 // --- This machine, and what runs on it.

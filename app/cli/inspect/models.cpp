@@ -46,6 +46,7 @@ std::string variable(const char* name) {
 
 void read_rows(const Context& context, const ModelsFlags& flags, const load::LoadEnvironment& environment,
                std::vector<Listed>& models, Progress& progress) {
+  const load::LoadRequest request = report::usual_request(flags.target, flags.prompt);
   const auto policies = context.assets();
   constexpr std::size_t kMostThreads = 8;
   const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1u);
@@ -57,10 +58,10 @@ void read_rows(const Context& context, const ModelsFlags& flags, const load::Loa
                    const graph::MetaGraph graph =
                        importers::open_model(model.stored.path, context.resolve_options());
                    Progress inner(context.stop);
-                   model.row = report::model_row(graph, flags.target, flags.prompt, environment, inner);
+                   model.row = report::model_row(graph, request, environment, inner);
                    if (!model.row->runs())
-                     model.row->better = report::best_quantization(
-                         graph, flags.target, flags.prompt, policies->type_policies, environment, inner);
+                     model.row->better = report::best_quantization(graph, request, policies->type_policies,
+                                                                   environment, inner);
                  } catch (const Error& error) {
                    if (error.code() == ErrorCode::canceled) throw;
                    model.fault = error.what();

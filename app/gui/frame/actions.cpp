@@ -3,6 +3,7 @@
 
 #include "app/gui/frame/facts.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/state/summary.h"
 #include "app/report/manual.h"
 #include "core/base/text.h"
 
@@ -253,6 +254,24 @@ void show_part(Workspace& workspace, const std::string& word) {
   shown = word.empty() ? !shown : on_or_off(word);
 }
 
+bool can_undo(const Workspace& workspace) { return workspace.document().load.can_undo(); }
+void undo(Workspace& workspace, const std::string&) { workspace.document().load.undo(); }
+bool can_redo(const Workspace& workspace) { return workspace.document().load.can_redo(); }
+void redo(Workspace& workspace, const std::string&) { workspace.document().load.redo(); }
+
+// One option, or all that have no place of their own in the toolbar.
+void reset_options(Workspace& workspace, const std::string& id) {
+  std::vector<std::string_view> ids;
+  if (id.empty())
+    for (const load::LoadOption* const option : changed_options(workspace.document()))
+      ids.push_back(option->id);
+  else if (const load::LoadOption* const option = load::find_load_option(id))
+    ids = {option->id};
+  else
+    refuse(fmt::format("no option is called '{}'", safe_display(id, 60)));
+  workspace.document().load.reset_options(ids);
+}
+
 void filter(Workspace& workspace, const std::string& terms) {
   workspace.document().table.set_filter(terms);
   if (!workspace.document().table.view().error.empty()) refuse(workspace.document().table.view().error);
@@ -323,6 +342,9 @@ constexpr auto kWindowActions = std::to_array<Action>({
     {"advice", "Suggest changes that fit", "F2", kNone, has_model, show_advice},
     {"apply-advice", "Apply suggestion", "", kRequired, has_model, apply_advice},
     {"take-back", "Undo suggestion", "", kNone, can_take_back, take_back},
+    {"undo", "Undo the last change of the request", "Ctrl+Z", kNone, can_undo, undo},
+    {"redo", "Redo the change of the request", "Ctrl+Shift+Z", kNone, can_redo, redo},
+    {"reset-option", "Reset an option, or all", "", kOptional, always, reset_options},
     {"time", "Move the time cursor", "", kRequired, has_model, set_time},
     {"play", "Play the load, or stop", "Space", kOptional, has_model, play},
     {"beside", "Play another method beside this one", "", kRequired, has_model, play_beside},

@@ -29,7 +29,7 @@ class Toolbar {
  private:
   // What stands in the line; the rest is in the sheet of options and behind "More".
   struct Shown {
-    bool target = true, sheets = true, order = true, open = true, name = true;
+    bool context = true, target = true, sheets = true, order = true, open = true, name = true;
   };
   static Shown shown_in(const Ui& ui, float width);
   static float request_width(const Ui& ui, const Shown& shown);

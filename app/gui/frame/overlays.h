@@ -1,7 +1,8 @@
-// What lies over the window: palette, keys, manual, file browser.
+// What lies over the window: the sheet of the verdict, palette, keys, manual, file browser.
 #pragma once
 
 #include "app/gui/parts/theme.h"
+#include "app/report/does_it_run.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,21 @@
 
 namespace loadline::gui {
 
+class Document;
 class Workspace;
+
+// --- The sheet behind the verdict (advice.cpp).
+
+struct Ui;
+ImU32 verdict_color(const Ui& ui, const report::RunVerdict& verdict);
+// "First over the budget: ", before what the verdict names first.
+std::string first_words(const report::RunVerdict& verdict);
+// Whether tokens can be chosen, and the slider that does so.
+bool has_context(const Document& document);
+void draw_context(Workspace& workspace, const Ui& ui, float width);
+// The verdict, each change with its figures before and after, smaller files, and buttons that take them over.
+// Searches for them while it is drawn.
+void draw_advice(Workspace& workspace, const Ui& ui);
 
 // --- What the palette offers for what was typed: actions, options with values, panels, tensors and modules.
 

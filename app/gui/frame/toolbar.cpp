@@ -1,7 +1,8 @@
-// The request as controls, the verdict with its advice, the tabs of models.
+// The request as controls, the verdict, the tabs of models.
 
 #include "app/gui/frame/actions.h"
 #include "app/gui/frame/gui_app.h"
+#include "app/gui/frame/overlays.h"
 #include "app/gui/parts/option_controls.h"
 #include "app/gui/parts/theme.h"
 #include "app/gui/parts/timeline_plot.h"
@@ -24,135 +25,12 @@
 
 namespace loadline::gui {
 
-// --- What would make the load fit that is asked for.
-
-namespace {
-
-std::string peaks_text(const plan::PerSpace<std::uint64_t>& peaks) {
-  std::string words;
-  for (const plan::Space space : plan::kSpaceOrder)
-    if (peaks[plan::index(space)] > 0)
-      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", plan::space_title(space),
-                           format_bytes(peaks[plan::index(space)]));
-  return words;
-}
-
-plan::PerSpace<std::uint64_t> peaks_of(const load::LoadRow& row) {
-  plan::PerSpace<std::uint64_t> peaks = {};
-  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) peaks[i] = row.peaks[i].bytes;
-  return peaks;
-}
-
-std::string change_text(const load::AdvisedLoad& load) {
-  const std::string changes = fmt::format("{}", fmt::join(load.changes, " and "));
-  return load.changes.empty() ? fmt::format("{} in {} order", load.method->id, load.order) : changes;
-}
-
-// True while the mouse is over it.
-bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& load, std::size_t at) {
-  Document& document = workspace.document();
-  const IdScope scope(at);
-  const ImVec2 start = ImGui::GetCursorScreenPos();
-  const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
-  ImGui::SetCursorPosX(left + width - ui.px(72));
-  if (button(ui, "Apply", ButtonKind::primary)) {
-    workspace.attempt([&] { document.advice.apply(load); });
-    ImGui::CloseCurrentPopup();
-  }
-  const float below = ImGui::GetCursorPosY();
-  ImGui::SetCursorScreenPos(start);
-  ImGui::PushTextWrapPos(left + width - ui.px(84));
-  text_colored(ui.theme->text, shown(change_text(load)));
-  {
-    const FontScope font(ui.fonts.small);
-    muted(ui, fmt::format("{}, about {}", peaks_text(load.peaks), format_seconds(load.seconds)));
-  }
-  ImGui::PopTextWrapPos();
-  ImGui::SetCursorPosY(std::max(below, ImGui::GetCursorPosY()) + ui.px(4));
-  return ImGui::IsMouseHoveringRect(start, ImVec2{start.x + width, ImGui::GetCursorScreenPos().y});
-}
-
-void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& found) {
-  Document& document = workspace.document();
-  const load::Advice& advice = found.advice;
-  const load::AdvisedLoad* hovered = nullptr;
-  heading(ui, advice.loads.empty() ? "No change makes it fit" : "Changes that make it fit");
-  if (advice.loads.empty() && advice.nearest) muted(ui, "Closest:");
-  for (std::size_t i = 0; i < advice.loads.size(); ++i)
-    if (draw_change(workspace, ui, advice.loads[i], i)) hovered = &advice.loads[i];
-  if (advice.loads.empty() && advice.nearest) {
-    if (draw_change(workspace, ui, *advice.nearest, 0)) hovered = &*advice.nearest;
-    paragraph(ui, report::over_text(advice.nearest->verdict), ui.theme->bad);
-  }
-  document.advice.preview(hovered);
-  if (found.searched)
-    small_text(ui,
-               fmt::format("{} projected{}", counted(advice.tried, "other load"),
-                           advice.complete ? "" : ", search limit reached"),
-               ui.theme->muted);
-}
-
-ImU32 verdict_color(const Ui& ui, const Verdict& verdict) {
-  switch (verdict.state) {
-    case Verdict::State::over:
-      return ui.theme->bad;
-    case Verdict::State::incomplete:
-    case Verdict::State::tight:
-      return ui.theme->warning;
-    case Verdict::State::fits:
-      return ui.theme->good;
-    default:
-      return ui.theme->muted;
-  }
-}
-
-std::string first_words(const Verdict& verdict) {
-  return verdict.state == Verdict::State::incomplete ? "This model is not whole: "
-                                                     : "First over the budget: ";
-}
-
-// The content of the sheet behind the chip: the verdict, each change with its figures before and after, and
-// buttons that take it over or back. Searches for changes while it is drawn.
-void draw_advice(Workspace& workspace, const Ui& ui) {
-  Document& document = workspace.document();
-  const Verdict verdict = verdict_of(document);
-  if (document.load.judged_load() == nullptr) return muted(ui, "The load is being projected.");
-  const load::LoadRow* const row = &document.load.judged_load()->rows.front();
-  heading(ui, fmt::format("{} in {} order", row->method->id, row->order));
-  if (!row->refusal) muted(ui, peaks_text(peaks_of(*row)));
-  text_colored(verdict_color(ui, verdict), verdict.words);
-  if (verdict.state != Verdict::State::unjudged &&
-      document.load.asked().request.allocator != allocators::AllocatorModel::exact)
-    paragraph(ui, "Checked against the memory that the allocator reserves, which is more.", ui.theme->muted);
-  if (!verdict.first.empty()) paragraph(ui, first_words(verdict) + shown(verdict.first), ui.theme->text);
-  if (document.advice.can_take_back()) {
-    if (button(ui, "Undo suggestion")) workspace.attempt([&] { document.advice.take_back(); });
-  }
-  ImGui::Separator();
-  if (verdict.state == Verdict::State::unjudged)
-    return paragraph(ui, "Choose a target or a budget in the toolbar to see whether the load fits.",
-                     ui.theme->muted);
-  if (verdict.state == Verdict::State::incomplete)
-    return paragraph(ui, "The part of the model that is here fits. What is missing may not.",
-                     ui.theme->muted);
-  if (verdict.state == Verdict::State::fits)
-    return paragraph(ui, "It fits. The panel Methods lists what else does.", ui.theme->muted);
-  document.advice.search();
-  if (document.advice.answer.busy() || !document.advice.is_current())
-    return muted(ui, "Projecting other loads");
-  if (document.advice.answer.error() != nullptr)
-    return paragraph(ui, document.advice.answer.error_text(), ui.theme->bad);
-  if (document.advice.answer.value() && document.advice.answer.value()->advice)
-    draw_found(workspace, ui, *document.advice.answer.value()->advice);
-}
-
-}  // namespace
-
 // --- The request as controls, the verdict as a chip that opens the advice, and what can be done with the
 // model.
 
 namespace {
 
+constexpr float kContext = 132, kContextLabel = 58;
 constexpr float kHalfTurn = std::numbers::pi_v<float>;
 
 bool draw_theme_button(const Workspace& workspace, const Ui& ui) {
@@ -197,31 +75,43 @@ float buttons_width(const Ui& ui, bool model, bool sheets, bool open) {
   return width;
 }
 
-// The options that differ from those of a new window and have no place of their own in the toolbar.
-std::vector<const load::LoadOption*> set_behind(const Document& document) {
-  // how many tokens follows the model at first, and has its place in Forward
-  constexpr std::array kShown = {"method", "order", "target", "device_budget", "seq"};
-  const load::LoadRequest at_first = Asked().request;
-  std::vector<const load::LoadOption*> set;
-  for (const load::LoadOption& option : load::load_options())
-    if (std::ranges::find(kShown, option.id) == kShown.end() &&
-        !same_option(option, document.load.asked().request, at_first))
-      set.push_back(&option);
-  return set;
-}
-
 // "Options 2": how many are set, so that none works unseen.
 std::string options_label(const Document& document) {
-  const std::size_t set = set_behind(document).size();
+  const std::size_t set = changed_options(document).size();
   return set == 0 ? "Options" : fmt::format("Options {}", set);
 }
 
 std::string changed_text(const Document& document) {
   std::string words;
-  for (const load::LoadOption* const option : set_behind(document))
+  for (const load::LoadOption* const option : changed_options(document))
     words += fmt::format("\n{}: {}", option->title,
                          shown(load::load_option_text(document.load.asked().request, *option)));
   return words;
+}
+
+// Each option that is set, as a button that resets it; and one for all.
+void draw_changed(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  const std::vector<const load::LoadOption*> changed = changed_options(document);
+  if (changed.empty()) return;
+  const FontScope font(ui.fonts.small);
+  muted(ui, "Press to reset:");
+  std::vector<std::string_view> reset;
+  const auto offer = [&](const std::string& words, std::vector<std::string_view> ids) {
+    continue_line(ui, 6, button_width(words));
+    if (button(ui, words)) reset = std::move(ids);
+  };
+  std::vector<std::string_view> all;
+  for (const load::LoadOption* const option : changed) {
+    all.push_back(option->id);
+    offer(elided(fmt::format("{}: {}", option->title,
+                             shown(load::load_option_text(document.load.asked().request, *option))),
+                 ui.px(200)),
+          {option->id});
+  }
+  if (changed.size() > 1) offer("all", std::move(all));
+  ImGui::Separator();
+  if (!reset.empty()) workspace.attempt([&] { document.load.reset_options(reset); });
 }
 
 // What has no button of its own in a narrow line.
@@ -242,7 +132,8 @@ void draw_more(Workspace& workspace, const Ui& ui, bool with_open) {
 float Toolbar::request_width(const Ui& ui, const Shown& shown) {
   return ui.px(kBudget + 3 * kGroupsGap) + (shown.target ? ui.px(kTarget) : 0) +
          method_width(ui, shown.target) + (shown.order ? ui.px(kOrder + kItemGap) : 0) +
-         button_width("Options 9") + least_chip(ui);
+         button_width("Options 9") + least_chip(ui) +
+         (shown.context ? ui.px(kContext + kContextLabel + kGroupsGap + kItemGap) : 0);
 }
 
 // What matters least goes first, until nothing lies over anything else.
@@ -252,7 +143,8 @@ Toolbar::Shown Toolbar::shown_in(const Ui& ui, float width) {
     return ui.px(kMark + kBeforeButtons) + (shown.name ? ui.px(kLeastName + kAfterName) : 0) +
            request_width(ui, shown) + buttons_width(ui, true, shown.sheets, shown.open);
   };
-  for (bool Shown::*const part : {&Shown::target, &Shown::sheets, &Shown::order, &Shown::open, &Shown::name})
+  for (bool Shown::*const part :
+       {&Shown::context, &Shown::target, &Shown::sheets, &Shown::order, &Shown::open, &Shown::name})
     if (needed() > width) shown.*part = false;
   return shown;
 }
@@ -323,6 +215,7 @@ void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) 
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
   if (!ImGui::BeginPopup("options")) return;
   if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
+  draw_changed(workspace, ui);
   if (with_order) order_choice(workspace, ui, field(ui, load::find_load_option("order")->title));
   std::string_view group;
   for (const load::LoadOption& option : load::load_options()) {
@@ -356,6 +249,13 @@ void Toolbar::draw_request(Workspace& workspace, const Ui& ui, const Shown& show
   }
   draw_options(workspace, ui, !shown.order);
   if (workspace.lesson.hides_views()) return;
+  if (shown.context && has_context(document)) {
+    ImGui::SameLine(0, ui.px(kGroupsGap));
+    ImGui::AlignTextToFramePadding();
+    muted(ui, "context");
+    ImGui::SameLine(0, ui.px(kItemGap));
+    draw_context(workspace, ui, ui.px(kContext));
+  }
   ImGui::SameLine(0, ui.px(kGroupsGap));
   draw_chip(workspace, ui, right - ImGui::GetCursorPosX());
 }

@@ -4,6 +4,7 @@
 #include "app/gui/state/load/forward_scene.h"
 #include "app/gui/state/model/model.h"
 #include "core/base/error.h"
+#include "core/forward/model/known_models.h"
 #include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
 
@@ -202,6 +203,15 @@ load::LoadAnswer advise_load(const LoadQuestion& question, Progress& progress) {
   auto forward = question.passes->find(*question.graph, question.request, question.assets);
   return load::answer(*question.graph, std::make_shared<const load::BoundRequest>(bind(question)),
                       {.advise = true}, std::move(forward), progress);
+}
+
+std::vector<report::QuantizedModel> try_quantizations(const LoadQuestion& question, Progress& progress) {
+  LoadQuestion asked = question;
+  if (!is_row(asked.request.orders.front())) asked.request.orders = load::LoadRequest().orders;
+  asked.own_order.reset();  // of other storages
+  asked.request.cast.reset();
+  return report::quantizations(*asked.graph, asked.request, asked.assets->type_policies,
+                               environment_of(asked), false, progress);
 }
 
 // --- Groups an order into runs of one module, and moves, unfolds and folds them.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/report/chart.h"
+#include "app/report/does_it_run.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/tensor_names.h"
 #include "core/load/answer/answer.h"
@@ -106,6 +107,8 @@ load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection
 report::AnswerWithCurves compare_loads(const LoadQuestion& question, Progress& progress);
 // Changes that make the load fit its budgets (core/load/answer/advice.h); none if it fits.
 load::LoadAnswer advise_load(const LoadQuestion& question, Progress& progress);
+// The GGUF files of the model that are smaller, and whether they fit.
+std::vector<report::QuantizedModel> try_quantizations(const LoadQuestion& question, Progress& progress);
 
 // --- A load order as a list of rows to move: modules, some of them unfolded to their tensors. No ImGui.
 

@@ -128,8 +128,48 @@ load::LoadMemory LoadWork::check(const Asked& asked) const {
   return load::bind_memory(question.request, targets());
 }
 
+// Keeps the request of now, which `next` follows.
+void LoadWork::remember(const Asked& next) {
+  constexpr std::size_t kMost = 200;
+  constexpr std::chrono::milliseconds kSameChange{800};
+  std::vector<std::string_view> changed;
+  for (const load::LoadOption& option : load::load_options())
+    if (!same_option(option, next.request, asked_.request)) changed.push_back(option.id);
+  const auto now = std::chrono::steady_clock::now();
+  const bool goes_on = !changed.empty() && changed == changed_ && now - changed_at_ < kSameChange;
+  changed_ = std::move(changed);
+  changed_at_ = now;
+  after_.clear();
+  if (goes_on && !before_.empty()) return;
+  before_.push_back(asked_);
+  if (before_.size() > kMost) before_.erase(before_.begin());
+}
+
+void LoadWork::walk(std::vector<Asked>& from, std::vector<Asked>& to) {
+  if (from.empty()) return;
+  const std::vector<Asked> kept_before = before_, kept_after = after_;
+  const Asked now = asked_, wanted = from.back();
+  ask(wanted);  // may throw: then all is as it was
+  before_ = kept_before;
+  after_ = kept_after;
+  from.pop_back();
+  to.push_back(now);
+  changed_.clear();
+}
+
+void LoadWork::reset_options(const std::vector<std::string_view>& ids) {
+  Asked asked = asked_;
+  const load::LoadRequest first = Asked().request;
+  for (const std::string_view id : ids) {
+    const load::LoadOption& option = *load::find_load_option(id);
+    option.set(asked.request, option.get(first));
+  }
+  ask(asked);
+}
+
 void LoadWork::ask(const Asked& asked) {
   memory_ = check(asked);
+  if (asked != asked_) remember(asked);
   const bool same_run = asked.request.forward == asked_.request.forward;
   asked_ = asked;
   if (!model) return;
@@ -187,6 +227,9 @@ LoadQuestion LoadWork::task(LoadQuestion question) const {
 }
 
 void LoadWork::choose_order(std::shared_ptr<const load::StorageOrder> order) {
+  Asked next = asked_;
+  next.request.orders = {std::string(load::kOwnOrder)};
+  if (next != asked_) remember(next);
   custom_ = std::move(order);
   asked_.request.orders = {std::string(load::kOwnOrder)};
   refresh();
@@ -352,15 +395,18 @@ void Advisor::search() {
   if (!load_.model || is_current()) return;
   searched_ = load_.asked();
   answer.drop();
+  quantizations.drop();
   LoadQuestion question = load_.timeline();
   load::LoadRequest budgeted = load_.asked().request;  // the timeline does not depend on budgets
   budgeted.methods = std::move(question.request.methods);
   budgeted.orders = std::move(question.request.orders);
   question.request = std::move(budgeted);
   if (load_.pass() == nullptr) take_pass(question.request, {});
-  answer.ask(
-      services_.jobs, "Searching for loads that fit",
-      [task = load_.task(std::move(question))](Progress& progress) { return advise_load(task, progress); });
+  const LoadQuestion task = load_.task(std::move(question));
+  answer.ask(services_.jobs, "Searching for loads that fit",
+             [task](Progress& progress) { return advise_load(task, progress); });
+  quantizations.ask(services_.jobs, "Trying quantizations",
+                    [task](Progress& progress) { return try_quantizations(task, progress); });
 }
 
 void Advisor::apply(const load::AdvisedLoad& load) {

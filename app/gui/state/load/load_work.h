@@ -5,8 +5,10 @@
 #include "app/gui/state/load/forward_scene.h"
 #include "app/gui/state/load/load.h"
 #include "app/gui/state/model/model.h"
+#include "app/report/does_it_run.h"
 #include "core/load/answer/projection.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -86,6 +88,14 @@ class LoadWork {
   const load::LoadAnswer* judged_load() const { return judged.value().get(); }
   // The targets have other figures: what is held against the budgets of one is worked out again.
   void follow_targets();
+  // Walks the requests that were asked before this one, and back. Changes of the same options that follow
+  // each other at once, as a slider makes them, are one.
+  bool can_undo() const { return !before_.empty(); }
+  bool can_redo() const { return !after_.empty(); }
+  void undo() { walk(before_, after_); }
+  void redo() { walk(after_, before_); }
+  // Sets options back to what a new window has.
+  void reset_options(const std::vector<std::string_view>& ids);
   // Compares all methods, if that was put off: of a large model it takes seconds and half a gigabyte, so it
   // waits until somebody looks.
   void want_comparison();
@@ -114,6 +124,8 @@ class LoadWork {
 
  private:
   load::LoadMemory check(const Asked& asked) const;
+  void remember(const Asked& next);
+  void walk(std::vector<Asked>& from, std::vector<Asked>& to);
   void work_out_pass();
   void refresh();  // asks questions that are new or were canceled
   void ask_projection();
@@ -126,7 +138,10 @@ class LoadWork {
   ForwardWork& forward_;
   Events events_;
   Asked asked_;
-  load::LoadMemory memory_;  // of asked_
+  load::LoadMemory memory_;                // of asked_
+  std::vector<Asked> before_, after_;      // the last ones nearest to asked_
+  std::vector<std::string_view> changed_;  // by the change before, and when
+  std::chrono::steady_clock::time_point changed_at_ = {};
   std::shared_ptr<const load::StorageOrder> custom_;
   std::shared_ptr<PassMemo> passes_ = std::make_shared<PassMemo>();
   std::string beside_method_;
@@ -153,8 +168,9 @@ class Advisor {
   // Projects an advised load, to be shown over the timeline; null ends that.
   void preview(const load::AdvisedLoad* load);
 
-  Latest<load::LoadAnswer> answer;     // of the load that was asked when search() was called
-  Latest<load::Projection> previewed;  // null without a preview
+  Latest<load::LoadAnswer> answer;  // of the load that was asked when search() was called
+  Latest<std::vector<report::QuantizedModel>> quantizations;  // of the model, for that load
+  Latest<load::Projection> previewed;                         // null without a preview
 
  private:
   Services& services_;

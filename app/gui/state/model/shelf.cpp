@@ -80,7 +80,9 @@ struct Question {
   std::shared_ptr<const std::vector<load::Target>> targets;
 
   load::LoadEnvironment environment() const { return {.assets = assets, .targets = *targets}; }
-  std::string_view target() const { return targets->front().id; }
+  load::LoadRequest request() const {
+    return report::usual_request(targets->front().id, report::kUsualPrompt);
+  }
 };
 
 ShelfFacts read_facts(const Question& question, const std::string& path, const ShelfFacts* before,
@@ -90,14 +92,14 @@ ShelfFacts read_facts(const Question& question, const std::string& path, const S
     const graph::MetaGraph graph = importers::open_model(path, question.open);
     const load::LoadEnvironment environment = question.environment();
     if (before == nullptr) {
-      facts.row = report::model_row(graph, question.target(), report::kUsualPrompt, environment, progress);
+      facts.row = report::model_row(graph, question.request(), environment, progress);
       facts.map = thumbnail(graph);
       facts.tried_types = facts.row->runs();
     } else {
       facts = *before;
       facts.tried_types = true;
-      facts.row->better = report::best_quantization(graph, question.target(), report::kUsualPrompt,
-                                                    question.assets->type_policies, environment, progress);
+      facts.row->better = report::best_quantization(graph, question.request(), question.assets->type_policies,
+                                                    environment, progress);
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::canceled) throw;

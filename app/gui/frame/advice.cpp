@@ -1,0 +1,197 @@
+// The sheet behind the verdict: what would make the load fit that is asked for, and the context.
+
+#include "app/gui/frame/overlays.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/summary.h"
+#include "app/gui/state/workspace.h"
+#include "app/report/row_text.h"
+#include "core/base/text.h"
+#include "core/forward/pass/lifetimes.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace loadline::gui {
+
+// --- The verdict.
+
+ImU32 verdict_color(const Ui& ui, const Verdict& verdict) {
+  switch (verdict.state) {
+    case Verdict::State::over:
+      return ui.theme->bad;
+    case Verdict::State::incomplete:
+    case Verdict::State::tight:
+      return ui.theme->warning;
+    case Verdict::State::fits:
+      return ui.theme->good;
+    default:
+      return ui.theme->muted;
+  }
+}
+
+std::string first_words(const Verdict& verdict) {
+  return verdict.state == Verdict::State::incomplete ? "This model is not whole: "
+                                                     : "First over the budget: ";
+}
+
+// --- The context: the tokens of the pass that follows the load.
+
+bool has_context(const Document& document) {
+  return document.forward.evaluated() != nullptr && document.forward.graph() != nullptr &&
+         forward::depends_on_tokens(*document.forward.graph());
+}
+
+void draw_context(Workspace& workspace, const Ui& ui, float width) {
+  Document& document = workspace.document();
+  Asked asked = document.load.asked();
+  constexpr std::uint64_t kUsualMost = 131'072;
+  const load::LoadAnswer* const judged = document.load.judged_load();
+  const std::uint64_t most = judged != nullptr && judged->context && judged->context->positions
+                                 ? *judged->context->positions
+                                 : kUsualMost;
+  std::uint64_t tokens = asked.first_token ? asked.request.sequence + asked.request.past : 0;
+  if (!number_slider(
+          ui, "##context", width, tokens, 0, std::max(most, tokens),
+          "Tokens of the context: a prompt runs behind the load, with those before it in the cache"))
+    return;
+  asked.first_token = tokens > 0;
+  asked.request.sequence = std::clamp<std::uint64_t>(tokens, 1, kFirstSequence);
+  asked.request.past = tokens > asked.request.sequence ? tokens - asked.request.sequence : 0;
+  workspace.attempt([&] { document.load.ask(asked); });
+}
+
+// --- Changes of the load, and smaller files.
+
+namespace {
+
+std::string peaks_text(const plan::PerSpace<std::uint64_t>& peaks) {
+  std::string words;
+  for (const plan::Space space : plan::kSpaceOrder)
+    if (peaks[plan::index(space)] > 0)
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", plan::space_title(space),
+                           format_bytes(peaks[plan::index(space)]));
+  return words;
+}
+
+plan::PerSpace<std::uint64_t> peaks_of(const load::LoadRow& row) {
+  plan::PerSpace<std::uint64_t> peaks = {};
+  for (std::size_t i = 0; i < plan::kSpaceCount; ++i) peaks[i] = row.peaks[i].bytes;
+  return peaks;
+}
+
+std::string change_text(const load::AdvisedLoad& load) {
+  const std::string changes = fmt::format("{}", fmt::join(load.changes, " and "));
+  return load.changes.empty() ? fmt::format("{} in {} order", load.method->id, load.order) : changes;
+}
+
+// True while the mouse is over it.
+bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& load, std::size_t at) {
+  Document& document = workspace.document();
+  const IdScope scope(at);
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
+  ImGui::SetCursorPosX(left + width - ui.px(72));
+  if (button(ui, "Apply", ButtonKind::primary)) {
+    workspace.attempt([&] { document.advice.apply(load); });
+    ImGui::CloseCurrentPopup();
+  }
+  const float below = ImGui::GetCursorPosY();
+  ImGui::SetCursorScreenPos(start);
+  ImGui::PushTextWrapPos(left + width - ui.px(84));
+  text_colored(ui.theme->text, shown(change_text(load)));
+  {
+    const FontScope font(ui.fonts.small);
+    muted(ui, fmt::format("{}, about {}", peaks_text(load.peaks), format_seconds(load.seconds)));
+  }
+  ImGui::PopTextWrapPos();
+  ImGui::SetCursorPosY(std::max(below, ImGui::GetCursorPosY()) + ui.px(4));
+  return ImGui::IsMouseHoveringRect(start, ImVec2{start.x + width, ImGui::GetCursorScreenPos().y});
+}
+
+void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& found) {
+  Document& document = workspace.document();
+  const load::Advice& advice = found.advice;
+  const load::AdvisedLoad* hovered = nullptr;
+  heading(ui, advice.loads.empty() ? "No change makes it fit" : "Changes that make it fit");
+  if (advice.loads.empty() && advice.nearest) muted(ui, "Closest:");
+  for (std::size_t i = 0; i < advice.loads.size(); ++i)
+    if (draw_change(workspace, ui, advice.loads[i], i)) hovered = &advice.loads[i];
+  if (advice.loads.empty() && advice.nearest) {
+    if (draw_change(workspace, ui, *advice.nearest, 0)) hovered = &*advice.nearest;
+    paragraph(ui, report::over_text(advice.nearest->verdict), ui.theme->bad);
+  }
+  document.advice.preview(hovered);
+  if (found.searched)
+    small_text(ui,
+               fmt::format("{} projected{}", counted(advice.tried, "other load"),
+                           advice.complete ? "" : ", search limit reached"),
+               ui.theme->muted);
+}
+
+// GGUF files of the model, each with a button that leads to its conversion.
+void draw_quantizations(Workspace& workspace, const Ui& ui) {
+  const auto& tried = workspace.document().advice.quantizations;
+  if (tried.busy()) return muted(ui, "Trying quantizations");
+  if (tried.or_empty().empty()) return;
+  heading(ui, "Smaller files");
+  for (const report::QuantizedModel& model : tried.or_empty()) {
+    const IdScope scope(model.policy.c_str());
+    const bool fits = model.verdict.state == Verdict::State::fits;
+    const ImVec2 start = ImGui::GetCursorScreenPos();
+    const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
+    ImGui::SetCursorPosX(left + width - ui.px(82));
+    if (button(ui, "Convert", fits ? ButtonKind::primary : ButtonKind::normal)) {
+      workspace.attempt([&] { workspace.mend({{"to", "gguf"}, {"outtype", model.policy}}); });
+      ImGui::CloseCurrentPopup();
+    }
+    const float below = ImGui::GetCursorPosY();
+    ImGui::SetCursorScreenPos(start);
+    text_colored(ui.theme->text, fmt::format("{}, {}", model.policy, format_bytes(model.bytes)));
+    small_text(ui, model.verdict.words, fits ? ui.theme->muted : verdict_color(ui, model.verdict));
+    ImGui::SetCursorPosY(std::max(below, ImGui::GetCursorPosY()) + ui.px(4));
+  }
+}
+
+}  // namespace
+
+// The content of the sheet behind the chip: the verdict, each change with its figures before and after, and
+// buttons that take it over or back. Searches for changes while it is drawn.
+void draw_advice(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  const Verdict verdict = verdict_of(document);
+  if (document.load.judged_load() == nullptr) return muted(ui, "The load is being projected.");
+  const load::LoadRow* const row = &document.load.judged_load()->rows.front();
+  heading(ui, fmt::format("{} in {} order", row->method->id, row->order));
+  if (!row->refusal) muted(ui, peaks_text(peaks_of(*row)));
+  text_colored(verdict_color(ui, verdict), verdict.words);
+  if (verdict.state != Verdict::State::unjudged &&
+      document.load.asked().request.allocator != allocators::AllocatorModel::exact)
+    paragraph(ui, "Checked against the memory that the allocator reserves, which is more.", ui.theme->muted);
+  if (!verdict.first.empty()) paragraph(ui, first_words(verdict) + shown(verdict.first), ui.theme->text);
+  if (document.advice.can_take_back()) {
+    if (button(ui, "Undo suggestion")) workspace.attempt([&] { document.advice.take_back(); });
+  }
+  if (has_context(document)) draw_context(workspace, ui, field(ui, "Context"));
+  ImGui::Separator();
+  if (verdict.state == Verdict::State::unjudged)
+    return paragraph(ui, "Choose a target or a budget in the toolbar to see whether the load fits.",
+                     ui.theme->muted);
+  if (verdict.state == Verdict::State::incomplete)
+    return paragraph(ui, "The part of the model that is here fits. What is missing may not.",
+                     ui.theme->muted);
+  if (verdict.state == Verdict::State::fits)
+    return paragraph(ui, "It fits. The panel Methods lists what else does.", ui.theme->muted);
+  document.advice.search();
+  if (document.advice.answer.busy() || !document.advice.is_current())
+    return muted(ui, "Projecting other loads");
+  if (document.advice.answer.error() != nullptr)
+    return paragraph(ui, document.advice.answer.error_text(), ui.theme->bad);
+  if (document.advice.answer.value() && document.advice.answer.value()->advice)
+    draw_found(workspace, ui, *document.advice.answer.value()->advice);
+  draw_quantizations(workspace, ui);
+}
+
+}  // namespace loadline::gui
