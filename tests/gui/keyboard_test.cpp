@@ -385,9 +385,9 @@ using Kind = InputEvent::Kind;
 
 // What one frame gets: "+a" pressed, "-a" released, "'a" typed; "down", "up" and "@x" for the mouse, which
 // the frame before saw at `mouse`.
-std::string frame(InputQueue& queue, float mouse = 0) {
+std::string frame(InputQueue& queue, float mouse = 0, bool typing = false) {
   std::string seen;
-  const auto place = queue.deliver({mouse, 0}, [&](const InputEvent& event) {
+  const auto place = queue.deliver({mouse, 0}, typing, [&](const InputEvent& event) {
     if (event.of_button()) {
       seen += event.kind == Kind::button_press ? "down" : "up";
       return;
@@ -435,6 +435,22 @@ TEST(InputQueue, DifferentKeysShareAFrame) {
     queue.push({Kind::character, key, 0, 0, false});
   }
   EXPECT_EQ(frame(queue), "+a'a+b'b");
+}
+
+TEST(InputQueue, ALineThatAFieldTakesArrivesInOneFrame) {
+  InputQueue queue;
+  const std::string line = "llama";
+  for (const char key : line) tap(queue, key);
+  queue.push({Kind::press, 257, 0, 0, false});  // Enter
+  queue.push({Kind::release, 257, 0, 0, false});
+  const std::string seen = frame(queue, 0, true);
+  std::string letters;
+  for (std::size_t i = 0; i + 1 < seen.size(); ++i)
+    if (seen[i] == '\'') letters += seen[i + 1];
+  EXPECT_EQ(letters, line);
+  EXPECT_FALSE(queue.empty()) << "Enter is let go in a frame of its own";
+  EXPECT_EQ(frame(queue, 0, true).front(), '-');
+  EXPECT_TRUE(queue.empty());
 }
 
 TEST(InputQueue, WhatIsTypedAfterAShortcutWaitsForTheFocus) {
@@ -510,6 +526,23 @@ TEST(Palette, RanksBeginningsBeforeMiddlesBeforeScatteredLetters) {
   EXPECT_FALSE(match_rank("methods", "meth0d"));
   EXPECT_FALSE(match_rank("", "a"));
   EXPECT_EQ(match_rank("anything", ""), 0);
+}
+
+TEST(Palette, FindsWordsInAnyOrder) {
+  EXPECT_TRUE(match_rank("Lesson: Six ways to load GPT-2 XL", "lesson six"));
+  EXPECT_TRUE(match_rank("Lesson: Six ways to load GPT-2 XL", "six lesson"));
+  const Workspace workspace("");
+  EXPECT_EQ(find(workspace, "lesson six").at(0).argument, "six-ways");
+}
+
+TEST(Palette, TakesABareNumberForGibibytes) {
+  const Workspace workspace("");
+  const auto items = find(workspace, "device budget 8");
+  ASSERT_GE(items.size(), 2u);
+  EXPECT_EQ(items[0].argument, "8GiB");
+  EXPECT_EQ(items[1].argument, "8MiB");
+  EXPECT_EQ(find(workspace, "device budget 8GB").at(0).argument, "8GB");
+  EXPECT_EQ(find(workspace, "slots 8").at(0).argument, "8");
 }
 
 TEST(Palette, FindsActionsPanelsOptionsTensorsAndModules) {

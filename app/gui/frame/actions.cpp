@@ -232,6 +232,11 @@ void play_beside(Workspace& workspace, const std::string& method) {
   workspace.document().load.set_beside(method == "none" ? "" : method);
 }
 
+void full_screen(Workspace& workspace, const std::string& word) {
+  bool& full = workspace.settings.full_screen;
+  full = word.empty() ? !full : on_or_off(word);
+}
+
 void show_advice(Workspace& workspace, const std::string&) { workspace.services.requests.add(OpenAdvice{}); }
 
 // Takes over the Nth change that the advice lists.
@@ -331,6 +336,7 @@ constexpr auto kWindowActions = std::to_array<Action>({
     {"manual", "Show the manual", "F1", kOptional, always, show_manual},
     {"theme", "Switch between dark and light theme", "Ctrl+T", kOptional, always, set_theme},
 
+    {"full-screen", "Full screen", "F11", kOptional, always, full_screen},
     {"larger", "Zoom in", "Ctrl+=", kNone, always, larger},
     {"smaller", "Zoom out", "Ctrl+-", kNone, always, smaller},
     {"usual-size", "Reset zoom", "Ctrl+0", kNone, always, usual_size},

@@ -81,6 +81,7 @@ void GuiApp::frame() {
     window_.set_title(title);
   }
   refresh_style();
+  window_.set_full_screen(workspace_.settings.full_screen);
   if (workspace_.services.requests.take<CallAttention>()) window_.request_attention();
   export_.before_frame(workspace_);
   window_.frame([&] { shell_.draw(ui_); });

@@ -59,11 +59,12 @@ class Palette {
  private:
   void refresh(const Workspace& workspace);
   void run(Workspace& workspace, std::size_t at);
+  void put_used_first();
 
   bool open_ = false;
   bool to_end_ = false;  // the caret goes behind a text that was put into the field
   std::string typed_, listed_;
-  std::vector<PaletteItem> items_;
+  std::vector<PaletteItem> items_, used_;  // used_: run before, the last one first
   std::size_t current_ = 0;
   std::uint64_t document_ = 0;
 };

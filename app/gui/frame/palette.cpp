@@ -3,6 +3,7 @@
 #include "app/gui/frame/actions.h"
 #include "app/gui/frame/overlays.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/parts/option_controls.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/workspace.h"
 #include "app/gui/window/input.h"
@@ -148,11 +149,19 @@ void add_values(std::string_view typed, Collector& found) {
   if (space == std::string_view::npos || space + 1 == typed.size()) return;
   const std::string_view words = typed.substr(0, space), value = typed.substr(space + 1);
   if (std::isdigit(static_cast<unsigned char>(value.front())) == 0) return;
-  for (const load::LoadOption& option : load::load_options())
-    if (const auto rank = match_rank(option.title, words); rank && *rank < kLooseMatch)
-      found.keep(
-          {fmt::format("{}: {}", option.title, value), "Enter", std::string(option.id), std::string(value)},
-          *rank);
+  for (const load::LoadOption& option : load::load_options()) {
+    const auto rank = match_rank(option.title, words);
+    if (!rank || *rank >= kLooseMatch) continue;
+    const auto offer = [&](const std::string& word, int behind) {
+      found.keep({fmt::format("{}: {}", option.title, word), "Enter", std::string(option.id), word},
+                 *rank + behind);
+    };
+    if (option.kind == OptionKind::bytes && is_bare_size(value))
+      for (int behind = 0; const char* const unit : {"GiB", "MiB", ""})
+        offer(fmt::format("{}{}", value, unit), behind++);
+    else
+      offer(std::string(value), 0);
+  }
 }
 
 void add_options(Collector& found) {
@@ -199,6 +208,17 @@ std::optional<int> match_rank(std::string_view text, std::string_view typed) {
     const auto at = static_cast<std::size_t>(found - text.begin());
     return (at == 0 ? 0 : begins_word(text, at) ? 20 : 60) + length / 8;
   }
+  // the words typed, each as the beginning of a word, in any order
+  const std::vector<std::string_view> words = split(typed, ' ');
+  const auto begins_one = [&](std::string_view word) {
+    for (auto at = text.begin(); at != text.end(); ++at) {
+      at = std::search(at, text.end(), word.begin(), word.end(), same);
+      if (at == text.end()) return false;
+      if (begins_word(text, static_cast<std::size_t>(at - text.begin()))) return true;
+    }
+    return false;
+  };
+  if (words.size() > 1 && std::ranges::all_of(words, begins_one)) return 22 + length / 8;
   // letters in order: the more of them begin words, the better
   std::size_t next = 0;
   int loose = 0;
@@ -269,11 +289,24 @@ int caret_to_end(ImGuiInputTextCallbackData* data) {
 
 }  // namespace
 
+// What was run last, before everything else that can be run.
+void Palette::put_used_first() {
+  std::vector<PaletteItem> items = used_;
+  const auto same = [](const PaletteItem& a, const PaletteItem& b) {
+    return a.word == b.word && a.argument == b.argument;
+  };
+  for (PaletteItem& item : items_)
+    if (std::ranges::none_of(used_, [&](const PaletteItem& used) { return same(used, item); }))
+      items.push_back(std::move(item));
+  items_ = std::move(items);
+}
+
 void Palette::refresh(const Workspace& workspace) {
   if (listed_ == typed_ && !items_.empty() && document_ == workspace.document().id) return;
   listed_ = typed_;
   document_ = workspace.document().id;
   items_ = palette_items(workspace, typed_, kMostItems);
+  if (typed_.empty()) put_used_first();
   current_ = 0;
 }
 
@@ -286,6 +319,10 @@ void Palette::run(Workspace& workspace, std::size_t at) {
     return;
   }
   open_ = false;
+  constexpr std::size_t kMostUsed = 6;
+  std::erase_if(used_, [&](const PaletteItem& used) { return used.title == item.title; });
+  used_.insert(used_.begin(), item);
+  if (used_.size() > kMostUsed) used_.pop_back();
   workspace.attempt([&] { run_item(workspace, item); });
 }
 

@@ -140,10 +140,24 @@ std::optional<std::string> size_field(const Ui& ui, const OptionLook& look, floa
   ImGui::SameLine(0, 0);
   const std::vector<std::string> words = common_sizes(look);
   if (const auto picked = combo(ui, "##sizes", arrow, "", words, words.size())) return words[*picked];
-  return typed ? std::optional(field.typed) : std::nullopt;
+  if (!typed) return std::nullopt;
+  return is_bare_size(field.typed) ? with_unit(field.typed, look) : field.typed;
 }
 
 }  // namespace
+
+bool is_bare_size(std::string_view text) {
+  constexpr std::size_t kMostDigits = 4;
+  return !text.empty() && text.size() <= kMostDigits && text != "0" &&
+         text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::string with_unit(std::string_view number, const OptionLook& look) {
+  const std::string shown = look.now.empty() ? unset_words(look) : look.now;
+  for (const char* const unit : {"KiB", "MiB"})
+    if (shown.find(unit) != std::string::npos) return std::string(number) + unit;
+  return std::string(number) + "GiB";
+}
 
 bool is_offered(const Document& document, const load::LoadOption& option) {
   return load::supports(shown_method(document.load.asked()), option) ||

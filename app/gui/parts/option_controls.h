@@ -54,6 +54,11 @@ load::LoadContext load_context(const Document& document);
 // The look of a load option; nothing if the option would have no effect on this model and request.
 std::optional<OptionLook> look_of(const Document& document, const load::LoadOption& option);
 
+// A number alone, where a size is meant: nobody asks for 8 bytes.
+bool is_bare_size(std::string_view text);
+// The number with the unit that the control shows now, GiB if it shows none.
+std::string with_unit(std::string_view number, const OptionLook& look);
+
 // Draws controls, and keeps the typed texts and their errors.
 class OptionControls {
  public:

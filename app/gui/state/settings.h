@@ -51,6 +51,7 @@ struct Settings : Remembered {
   std::map<std::string, std::string, std::less<>> last_in_tab =
       {};                 // the panel of each tab that was shown last
   float shown_scale = 1;  // that of the last frame
+  bool full_screen = false;
   ColorBy color_by = ColorBy::role;
   CompareView compare_view = CompareView::table;
   CompareSort compare_sort;

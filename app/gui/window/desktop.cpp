@@ -99,8 +99,8 @@ class DesktopWindow final : public Window {
   void frame(const std::function<void()>& build) override {
     if (!prepare_swapchain()) return;
     ImGuiIO& io = ImGui::GetIO();
-    const auto mouse =
-        input_.deliver({io.MousePos.x, io.MousePos.y}, [this](const InputEvent& event) { hand_on(event); });
+    const auto mouse = input_.deliver({io.MousePos.x, io.MousePos.y}, io.WantTextInput,
+                                      [this](const InputEvent& event) { hand_on(event); });
     ImGui_ImplVulkan_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     io.DeltaTime = input_.counted(io.DeltaTime);
@@ -139,6 +139,23 @@ class DesktopWindow final : public Window {
     glfwSetWindowSize(window_.get(), static_cast<int>(static_cast<float>(width) * factor),
                       static_cast<int>(static_cast<float>(height) * factor));
     glfwPollEvents();
+  }
+
+  void set_full_screen(bool full) override {
+    if (full == before_full_.has_value()) return;
+    if (!full) {
+      const Area at = *std::exchange(before_full_, std::nullopt);
+      glfwSetWindowMonitor(window_.get(), nullptr, at.x, at.y, at.width, at.height, GLFW_DONT_CARE);
+      return;
+    }
+    GLFWmonitor* const monitor = monitor_below();
+    const GLFWvidmode* const mode = monitor != nullptr ? glfwGetVideoMode(monitor) : nullptr;
+    if (mode == nullptr) return;
+    Area at;
+    glfwGetWindowPos(window_.get(), &at.x, &at.y);
+    glfwGetWindowSize(window_.get(), &at.width, &at.height);
+    before_full_ = at;
+    glfwSetWindowMonitor(window_.get(), monitor, 0, 0, mode->width, mode->height, mode->refreshRate);
   }
 
   // Where the system already scales coordinates, only the rest is left to the fonts.
@@ -237,6 +254,24 @@ class DesktopWindow final : public Window {
       return ImGui_ImplGlfw_CharCallback(window_.get(), static_cast<unsigned int>(event.code));
     const int action = event.kind == InputEvent::Kind::press ? GLFW_PRESS : GLFW_RELEASE;
     ImGui_ImplGlfw_KeyCallback(window_.get(), event.code, event.scancode, action, event.modifiers);
+  }
+
+  // The monitor with the middle of the window; the first one if it is on none.
+  GLFWmonitor* monitor_below() const {
+    int x = 0, y = 0, width = 0, height = 0, count = 0;
+    glfwGetWindowPos(window_.get(), &x, &y);
+    glfwGetWindowSize(window_.get(), &width, &height);
+    GLFWmonitor** const monitors = glfwGetMonitors(&count);
+    for (int i = 0; i < count; ++i) {
+      int left = 0, top = 0;
+      glfwGetMonitorPos(monitors[i], &left, &top);
+      const GLFWvidmode* const mode = glfwGetVideoMode(monitors[i]);
+      if (mode == nullptr) continue;
+      const int from_left = x + width / 2 - left, from_top = y + height / 2 - top;
+      if (from_left >= 0 && from_left < mode->width && from_top >= 0 && from_top < mode->height)
+        return monitors[i];
+    }
+    return glfwGetPrimaryMonitor();
   }
 
   VkSurfaceKHR make_surface(VkInstance instance) {
@@ -339,6 +374,10 @@ class DesktopWindow final : public Window {
   float forced_scale_ = 0;
   float limited_at_ = 0;  // the scale that the least size was made for
   std::vector<std::string> dropped_;
+  struct Area {
+    int x = 0, y = 0, width = 0, height = 0;
+  };
+  std::optional<Area> before_full_;  // where the window stood; absent unless it covers a monitor
   InputQueue input_;
   std::array<bool, 5> buttons_ = {};                 // of the mouse, as the last frame was told
   std::optional<std::pair<double, double>> cursor_;  // at the last event of the mouse

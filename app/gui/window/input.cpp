@@ -80,6 +80,7 @@ bool shortcut_pressed(std::string_view shortcut) {
   if (shortcut == "Escape") return list_key_pressed(ListKey::escape);
   if (shortcut == "Backspace") return list_key_pressed(ListKey::backspace);
   if (shortcut.size() == 2 && shortcut[0] == 'F') return ImGui::IsKeyPressed(kF1 + shortcut[1] - '1', false);
+  if (shortcut == "F11") return ImGui::IsKeyPressed(kF1 + 10, false);
   if (shortcut == "?") {  // on whichever key it lies
     const auto& typed = ImGui::GetIO().InputQueueCharacters;
     return std::find(typed.begin(), typed.end(), ImWchar{'?'}) != typed.end();

@@ -40,11 +40,13 @@ class InputQueue {
     bool operator==(const Place&) const = default;
   };
   // Calls `apply(event)` for what the next frame may see, in the order in which it came. `seen`: where the
-  // last frame saw the mouse. The place where the next frame must see it, if it is told of a button.
+  // last frame saw the mouse. `typing`: whether a field takes text; then the keys of letters matter to
+  // nobody, and a line that was typed or pasted key by key arrives in one frame. The place where the next
+  // frame must see the mouse, if it is told of a button.
   template <typename Apply>
-  std::optional<Place> deliver(Place seen, Apply apply) {
+  std::optional<Place> deliver(Place seen, bool typing, Apply apply) {
     late_ = left_;
-    const std::optional<Place> place = hand_out(seen, apply);
+    const std::optional<Place> place = hand_out(seen, typing, apply);
     left_ = !empty();
     return place;
   }
@@ -56,7 +58,7 @@ class InputQueue {
 
  private:
   template <typename Apply>
-  std::optional<Place> hand_out(Place seen, Apply apply) {
+  std::optional<Place> hand_out(Place seen, bool typing, Apply apply) {
     if (held_ > 0) {
       --held_;
       return std::nullopt;
@@ -71,7 +73,8 @@ class InputQueue {
         apply(event);
         return place;
       }
-      const bool of_key = event.kind != InputEvent::Kind::character;
+      const bool writes = typing && !event.shortcut && event.code >= ' ' && event.code < kFirstNamedKey;
+      const bool of_key = event.kind != InputEvent::Kind::character && !writes;
       if (of_key && !changed.insert(event.code).second) return std::nullopt;
       waiting_.pop_front();
       apply(event);
@@ -82,6 +85,7 @@ class InputQueue {
     return std::nullopt;
   }
 
+  static constexpr int kFirstNamedKey = 256;  // of GLFW: Escape, Enter, arrows and others
   static constexpr int kFocusFrames = 2;
   static constexpr float kShortFrame = 1.0f / 60;
   std::deque<InputEvent> waiting_;

@@ -54,6 +54,8 @@ class Window {
   // Whether the user asked to close the window since the last call.
   virtual bool takes_close() { return false; }
   virtual void set_title(const std::string&) {}
+  // Covers the monitor that the window is on, or stands where it stood before.
+  virtual void set_full_screen(bool) {}
   // Something is done that the user may have turned away from.
   virtual void request_attention() {}
   // Sleeps until an event comes, at most `seconds`; 0 only collects pending events. False if the time ran
