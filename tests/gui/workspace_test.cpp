@@ -651,6 +651,31 @@ TEST(Verdicts, SayByHowMuchALoadFits) {
   EXPECT_EQ(verdict_of(document).words, "102.83 GiB over");
 }
 
+TEST(Verdicts, SayWhichWeightsFindNoRoom) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  Document& document = workspace.document();
+  const auto unfit = [&] {
+    settle(workspace);
+    return unfit_bytes(*document.model, *document.load.projection.value(),
+                       document.load.judged_load()->rows.front().verdict);
+  };
+  document.load.set_option("device_budget", "160GiB");
+  EXPECT_TRUE(unfit().empty());
+  document.load.set_option("device_budget", "100GiB");
+  const std::vector<std::uint64_t> bytes = unfit();
+  ASSERT_EQ(bytes.size(), document.model->tree.nodes.size());
+  // what fits is what the budget holds, but for less than the weight that came too much
+  const std::uint64_t fits = document.model->weight_bytes - bytes.front();
+  EXPECT_LE(fits, 100ull << 30);
+  EXPECT_GT(fits, (100ull << 30) - (3ull << 30));
+  const auto of = [&](const char* name) {
+    return bytes[graph::index(document.model->nodes[graph::index(*find_tensor(*document.model, name))])];
+  };
+  EXPECT_EQ(of("model.embed_tokens.weight"), 0u) << "it comes first";
+  EXPECT_GT(of("lm_head.weight") + of("model.layers.79.mlp.down_proj.weight"), 0u);
+}
+
 TEST(Verdicts, SayWhetherAPromptFitsBehindTheWeights) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");

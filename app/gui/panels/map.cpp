@@ -136,6 +136,8 @@ class MapPanel final : public Panel {
   void draw_tiles(const Document& document, const Ui& ui, ImVec2 at);
   void fill_tile(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low, ImVec2 high) const;
   void refresh_held(const Document& document);
+  void refresh_unfit(const Document& document);
+  void hatch_unfit(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low, ImVec2 high) const;
   const HeldBytes& held() const { return held_bytes_[drawn_map_]; }
   void draw_part(Document& document, const Ui& ui, ImVec2 size);
   void draw_moment(const load::Projection& projection, const Ui& ui, ImVec2 at, float width) const;
@@ -177,7 +179,9 @@ class MapPanel final : public Panel {
   int dimmed_except_ = -1;       // category under the mouse in the legend
   // At the time cursor; empty while that rests at the peak. The second is of the load played in step.
   std::array<HeldBytes, 2> held_bytes_;
-  std::size_t drawn_map_ = 0;  // the part that is being drawn
+  std::shared_ptr<const load::LoadAnswer> unfit_of_;
+  std::vector<std::uint64_t> unfit_;  // unfit_bytes() of the load; empty: it fits, or is not judged
+  std::size_t drawn_map_ = 0;         // the part that is being drawn
 };
 
 void MapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
@@ -276,6 +280,7 @@ void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
   lay_out(document, ui, part);
   color_tiles(workspace, ui);
   refresh_held(document);
+  refresh_unfit(document);
   for (drawn_map_ = 0; drawn_map_ < (two ? 2u : 1u); ++drawn_map_) {
     const ImVec2 at = start + ImVec2{drawn_map_ == 0 ? 0 : part.x + gap, 0};
     if (two)
@@ -326,6 +331,24 @@ void MapPanel::refresh_held(const Document& document) {
         step_at_same_time(*document.load.projection.value(), step, *document.load.beside.value()));
 }
 
+void MapPanel::refresh_unfit(const Document& document) {
+  const auto& judged = document.load.judged.value();
+  if (judged == unfit_of_) return;
+  unfit_of_ = judged;
+  unfit_.clear();
+  if (judged && document.load.projection.value() && !judged->rows.front().refusal)
+    unfit_ = unfit_bytes(*document.model, *document.load.projection.value(), judged->rows.front().verdict);
+}
+
+// Red lines over the part of a tile that finds no room: on the right, where bytes arrive last.
+void MapPanel::hatch_unfit(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low,
+                           ImVec2 high) const {
+  const std::uint64_t out = unfit_[graph::index(tile.node)], all = document.model->tree.node(tile.node).bytes;
+  if (out == 0 || all == 0) return;
+  low.x = high.x - (high.x - low.x) * static_cast<float>(share_of(std::min(out, all), all));
+  hatch_over(ui, low, high);
+}
+
 // Side by side where the tensor is in several spaces at once. Of many small ones together, each space takes
 // the share of bytes that it holds; what is left over is in no memory.
 void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low,
@@ -367,6 +390,7 @@ void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
     const ImU32 deep = mix(color, IM_COL32_BLACK, 0.14f);
     draw->AddRectFilledMultiColor(low, high, bright, color, deep, color);
     if (timed && !filtered_out) fill_tile(document, ui, tiles_[i], low, high);
+    if (!unfit_.empty() && drawn_map_ == 0 && !filtered_out) hatch_unfit(document, ui, tiles_[i], low, high);
   }
 }
 
@@ -494,8 +518,8 @@ void MapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
   const graph::ModuleNode& node = model.tree.node(tile->node);
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
     document.zoom(tile->kind == TileKind::tensor ? node.parent : tile->node);
-  else if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && tile->kind == TileKind::tensor && node.tensor)
-    document.select(*node.tensor);
+  else if (ImGui::IsMouseClicked(ImGuiMouseButton_Left))
+    document.select(tile->kind == TileKind::tensor && node.tensor ? Selected(*node.tensor) : tile->node);
 }
 
 constexpr std::string_view kAllocatedHelp =
@@ -526,6 +550,7 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
       }
     return entry(-1, dimmed(ui, theme.neutral), "not loaded yet", "");
   }
+  if (!unfit_.empty()) entry(-1, theme.bad, "finds no room", format_bytes(unfit_.front()));
   const std::shared_ptr<const ModelDiff> diff = document.diff.result.value();
   if (workspace.settings.color_by == ColorBy::diff && diff) {
     for (std::size_t i = 0; i < kDiffKinds; ++i)

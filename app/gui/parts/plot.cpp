@@ -285,6 +285,15 @@ Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, grap
   return {-1, theme.neutral};
 }
 
+void hatch_over(const Ui& ui, ImVec2 low, ImVec2 high) {
+  const float apart = ui.px(7);
+  for (float sum = std::ceil((low.x + low.y) / apart) * apart; sum < high.x + high.y; sum += apart) {
+    const float left = std::max(low.x, sum - high.y), right = std::min(high.x, sum - low.y);
+    ImGui::GetWindowDrawList()->AddLine({left, sum - left}, {right, sum - right}, ui.theme->bad,
+                                        std::max(1.0f, ui.px(1.2f)));
+  }
+}
+
 void paint_space(const Ui& ui, plan::Space space, ImVec2 low, ImVec2 high) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(low, high, ui.theme->spaces[plan::index(space)]);

@@ -97,6 +97,8 @@ Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::Tens
 Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::NodeId module);
 // The paint of a module whose tensors are too small to draw: by the role or layer in its path.
 Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, graph::NodeId node);
+// Slanted red lines over what finds no room.
+void hatch_over(const Ui& ui, ImVec2 low, ImVec2 high);
 // Fills a rectangle with the color of a space, and hatches it: level lines for the host, upright ones for
 // the page cache.
 void paint_space(const Ui& ui, plan::Space space, ImVec2 low, ImVec2 high);

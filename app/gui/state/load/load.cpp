@@ -367,4 +367,27 @@ void HeldBytes::move_to(const ModelPtr& model, const std::shared_ptr<const load:
   for (; step_ > last; --step_) apply(steps[step_], true);
 }
 
+// --- What finds no room.
+
+std::vector<std::uint64_t> unfit_bytes(const Model& model, const load::Projection& projection,
+                                       const load::BudgetVerdict& verdict) {
+  if (!verdict.step || !verdict.block) return {};
+  const plan::Plan& plan = projection.plan;
+  const plan::Space space = plan.block(*verdict.block).space;
+  std::vector<bool> left_out(model.graph->storages.size(), false), seen(left_out);
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const plan::Block& block = plan.block(plan.steps[i].block);
+    if (plan.steps[i].verb != plan::Verb::alloc || block.space != space || !block.storage) continue;
+    const std::size_t storage = graph::index(*block.storage);
+    if (!seen[storage]) left_out[storage] = i >= *verdict.step;
+    seen[storage] = true;
+  }
+  std::vector<std::uint64_t> bytes(model.tree.nodes.size(), 0);
+  for (std::size_t storage = 0; storage < left_out.size(); ++storage)
+    if (const auto& owner = model.owners[storage]; left_out[storage] && owner)
+      bytes[graph::index(model.nodes[graph::index(*owner)])] += model.graph->storages[storage].bytes;
+  for (std::size_t i = bytes.size(); i-- > 1;) bytes[graph::index(model.tree.nodes[i].parent)] += bytes[i];
+  return bytes;
+}
+
 }  // namespace loadline::gui

@@ -177,6 +177,11 @@ class HeldBytes {
   plan::PerSpace<std::uint64_t> arrived_ = {};
 };
 
+// Bytes below each node of the model's tree that find no room: of the storages whose blocks, in the memory
+// that runs out, are taken when it has run out or later. Empty if the load fits.
+std::vector<std::uint64_t> unfit_bytes(const Model& model, const load::Projection& projection,
+                                       const load::BudgetVerdict& verdict);
+
 // --- The samples of an upload that runs, for the window to draw meanwhile.
 
 // One thread adds samples while another reads them. All memory is taken and touched when it is made: none of
