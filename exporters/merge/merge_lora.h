@@ -1,6 +1,7 @@
 // Merges a LoRA adapter into its base.
 #pragma once
 
+#include "core/forward/family/settings.h"
 #include "exporters/exporter.h"
 
 #include <cstdint>
@@ -14,17 +15,35 @@ namespace loadline::exporters {
 
 // --- The settings of a LoRA adapter: PEFT's adapter_config.json.
 
+inline constexpr std::string_view kLoraConfig = "adapter_config.json";
+inline constexpr std::size_t kMostLoraConfig =
+    (4 << 20) + 1;  // bytes to read of it: one more than can be parsed
+
+// Modules of a model by their paths.
+struct LoraModules {
+  std::vector<std::string> names = {};  // of modules whose path is the name, or ends with it
+  std::string expression = {};          // a regular expression that fits the whole path; empty: none
+  bool contain(std::string_view module) const;
+};
+
 struct LoraConfig {
   std::uint64_t rank = 0;
   double alpha = 0;
   bool rank_stabilized = false;  // scale alpha / sqrt(rank) instead of alpha / rank
   bool fan_in_fan_out = false;   // weights are stored as inputs x outputs, as GPT-2's are
-  // For modules whose path is, or ends with, one of these names: the first that fits counts.
-  std::vector<std::pair<std::string, double>> ranks, alphas;
+  // For modules whose path is, or ends with, what one of these regular expressions fits: the first counts.
+  std::vector<std::pair<std::string, double>> ranks = {}, alphas = {};
+  std::optional<LoraModules> targets = {};  // nothing: not said
+  LoraModules excluded = {};
+  std::vector<std::uint64_t> layers = {};     // of the targets, only those in these layers; empty: in all
+  std::vector<std::string> layer_lists = {};  // what the layers are counted in: "layers"; empty: any
+  std::vector<forward::Setting> unaccounted = {};
 
   std::uint64_t rank_of(std::string_view module) const;
   // The factor of the product of a module's two factors.
   double scale_of(std::string_view module) const;
+  // The setting by which PEFT gives this module no factors, whatever the adapter holds; empty if it does.
+  std::string_view kept_out_by(std::string_view module) const;
 };
 
 // `path` is for messages. Throws Error{malformed | limit} for a text that is no such configuration, and

@@ -43,7 +43,18 @@ run 2 merge base lora base --force
 says "is the folder of the model being read"
 run 2 merge base lora lora --force
 says "is the folder of the model being read"
+run 0 inspect lora
+says "LoRA, rank 1, alpha 0.5"
+echo '{"peft_type": "LORA", "r": 1, "lora_alpha": 0.5, "of_nobody": 3}' >lora/adapter_config.json
+run 1 merge base lora out2
+says "adapter_config.json: 'of_nobody' is 3: "
+run 0 merge base lora out3 --ignore of_nobody
+run 0 verify out3 wanted.safetensors
+run 0 inspect lora
+says "known but for 'of_nobody' is 3"
 echo '{"peft_type": "LORA", "r": 1, "lora_alpha": 0.5, "use_dora": true}' >lora/adapter_config.json
+run 0 inspect lora
+says "a merge refuses it: "
 run 1 merge base lora out2
 says "lora/adapter_config.json: use_dora: "
 head -c 120 lora/adapter_model.safetensors >cut && mv cut lora/adapter_model.safetensors

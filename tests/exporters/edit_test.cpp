@@ -342,7 +342,7 @@ class Merge : public ::testing::Test {
   }
 
   graph::MetaGraph base = model("model.safetensors", kBase);
-  exporters::LoraConfig config{2, 8, false, false, {}, {}};
+  exporters::LoraConfig config{2, 8};
 };
 
 TEST_F(Merge, OnlyTheBasesTensorsAreWritten) {
@@ -379,10 +379,22 @@ TEST_F(Merge, OuttypesApplyToWhatIsMerged) {
 
 TEST_F(Merge, WeightsOfInputsByOutputs) {
   EXPECT_EQ(merge(factors("model.layers.0.q_proj", 4, 6)).recipes->instead.begin()->second.steps.size(), 6u);
-  // a square weight goes by the configuration
+  // a square weight goes by the configuration, where the model's type is not known
   EXPECT_EQ(merge(factors("model.layers.0.o_proj", 4, 4)).recipes->instead.begin()->second.steps.size(), 4u);
   config.fan_in_fan_out = true;
   EXPECT_EQ(merge(factors("model.layers.0.o_proj", 4, 4)).recipes->instead.begin()->second.steps.size(), 6u);
+  base.metadata.push_back({std::string(graph::kConfigKey), std::string(R"({"model_type": "llama"})")});
+  EXPECT_EQ(merge(factors("model.layers.0.o_proj", 4, 4)).recipes->instead.begin()->second.steps.size(), 4u);
+  config.fan_in_fan_out = false;
+  base.metadata.back().value = std::string(R"({"model_type": "gpt2"})");
+  EXPECT_EQ(merge(factors("model.layers.0.o_proj", 4, 4)).recipes->instead.begin()->second.steps.size(), 6u);
+}
+
+TEST_F(Merge, FactorsThatPeftWouldLeaveOutAreRefused) {
+  config.targets = exporters::LoraModules{{"v_proj"}, {}};
+  EXPECT_EQ(fault(factors("model.layers.0.q_proj", 6, 4)),
+            "unsupported adapter_model.safetensors 'base_model.model.model.layers.0.q_proj.lora_A.weight' "
+            "target_modules");
 }
 
 TEST_F(Merge, NamesOfTheInnerModelAreFound) {
@@ -497,10 +509,65 @@ TEST(LoraConfig, RefusesWhatIsNoPlainSum) {
   EXPECT_EQ(with(R"("init_lora_weights": "pissa")"),
             "unsupported adapter_config.json init_lora_weights 'pissa'");
   EXPECT_EQ(with(R"("init_lora_weights": "gaussian")"), "");
-  EXPECT_EQ(with(R"("alpha_pattern": {"(q|v)_proj": 3})"),
-            "unsupported adapter_config.json alpha_pattern '(q|v)_proj'");
+  EXPECT_EQ(with(R"("alpha_pattern": {"(q|v_proj": 3})"),
+            "unsupported adapter_config.json alpha_pattern '(q|v_proj' 17 '(' ')'");
+  EXPECT_EQ(with(R"("kasa_config": {})"), "unsupported adapter_config.json kasa_config");  // its defaults
+  EXPECT_EQ(with(R"("megatron_config": {"x": 1})"), "unsupported adapter_config.json megatron_config");
+  EXPECT_EQ(with(R"("ensure_weight_tying": true)"), "unsupported adapter_config.json ensure_weight_tying");
+  EXPECT_EQ(with(R"("layers_pattern": "h.*", "layers_to_transform": 1)"),
+            "unsupported adapter_config.json layers_pattern 'h.*'");
+  EXPECT_EQ(with(R"("layers_to_transform": [-1])"), "malformed adapter_config.json 'layers_to_transform'");
+  EXPECT_EQ(with(R"("use_rslora": 1)"), "malformed adapter_config.json 'use_rslora'");
   EXPECT_EQ(with(R"("alpha_pattern": [1])"), "malformed adapter_config.json 'alpha_pattern'");
   EXPECT_EQ(with(R"("rank_pattern": {"q": 0.5})"), "malformed adapter_config.json rank_pattern");
+}
+
+TEST(LoraConfig, ModulesAreThoseOfPeft) {
+  const auto with = [](const std::string& more) {
+    return exporters::parse_lora_config(R"({"peft_type": "LORA", "r": 8, "lora_alpha": 16, )" + more + "}",
+                                        "adapter_config.json");
+  };
+  const exporters::LoraConfig names =
+      with(R"("target_modules": ["q_proj", "layers.1.v_proj"], "exclude_modules": ["0.q_proj"])");
+  EXPECT_EQ(names.kept_out_by("model.layers.1.q_proj"), "");
+  EXPECT_EQ(names.kept_out_by("model.layers.0.q_proj"), "exclude_modules");
+  EXPECT_EQ(names.kept_out_by("model.layers.1.v_proj"), "");
+  EXPECT_EQ(names.kept_out_by("model.layers.11.v_proj"), "target_modules");
+  EXPECT_EQ(names.kept_out_by("model.layers.1.kq_proj"), "target_modules");
+  const exporters::LoraConfig expression =
+      with(R"("target_modules": ".*\\.(q|v)_proj", "layers_to_transform": [3])");
+  EXPECT_EQ(expression.kept_out_by("model.layers.1.v_proj"), "");
+  EXPECT_EQ(expression.kept_out_by("model.layers.1.v_proj.x"), "target_modules");
+  const exporters::LoraConfig layers = with(R"("target_modules": ["q"], "layers_to_transform": [1])");
+  EXPECT_EQ(layers.kept_out_by("model.layers.1.experts.0.q"), "");
+  EXPECT_EQ(layers.kept_out_by("model.layers.0.experts.1.q"), "layers_to_transform");
+  EXPECT_EQ(layers.kept_out_by("layers.1.q"),
+            "layers_to_transform");  // as PEFT: two names come before the number
+  const exporters::LoraConfig listed =
+      with(R"("target_modules": ["q"], "layers_to_transform": 1, "layers_pattern": "h")");
+  EXPECT_EQ(listed.kept_out_by("h.1.q"), "");
+  EXPECT_EQ(listed.kept_out_by("model.layers.1.q"), "layers_to_transform");
+  const exporters::LoraConfig ranks = with(R"("rank_pattern": {"(q|v)_proj": 4, "layers.1.*": 2})");
+  EXPECT_EQ(ranks.rank_of("model.layers.0.v_proj"), 4u);
+  EXPECT_EQ(ranks.rank_of("model.layers.1.k_proj"), 2u);
+  EXPECT_EQ(ranks.rank_of("model.layers.0.k_proj"), 8u);
+}
+
+// What a newer PEFT has learned is named. Settings that are off, and those of training, are not.
+TEST(LoraConfig, UnknownSettingsAreNamed) {
+  const auto left = [](const std::string& more) {
+    return forward::settings_text(
+        exporters::parse_lora_config(R"({"peft_type": "LORA", "r": 8, "lora_alpha": 16, )" + more + "}",
+                                     "adapter_config.json")
+            .unaccounted);
+  };
+  EXPECT_EQ(
+      left(
+          R"("lora_dropout": 0.5, "task_type": "CAUSAL_LM", "eva_config": {"rho": 2}, "modules_to_save": ["lm_head"])"),
+      "");
+  EXPECT_EQ(left(R"("of_nobody": null, "use_of_nobody": false, "list_of_nobody": [])"), "");
+  EXPECT_EQ(left(R"("of_nobody": 3, "nobody": {"x": false}, "empty": {})"),
+            "'of_nobody' is 3, 'nobody.x' is false, 'empty' is {}");
 }
 
 TEST(LoraConfig, HostileTexts) {
@@ -509,7 +576,7 @@ TEST(LoraConfig, HostileTexts) {
   EXPECT_EQ(config_fault(std::string(200'000, '[')), "malformed adapter_config.json");
   EXPECT_EQ(config_fault(std::string(5 << 20, ' ')), "limit adapter_config.json 5242880 4194304");
   EXPECT_EQ(config_fault("{}"), "malformed adapter_config.json 'peft_type'");
-  EXPECT_EQ(config_fault(R"({"peft_type": "IA3"})"), "unsupported adapter_config.json IA3");
+  EXPECT_EQ(config_fault(R"({"peft_type": "IA3"})"), "unsupported adapter_config.json peft_type 'IA3'");
   EXPECT_EQ(config_fault(R"({"peft_type": "LORA", "r": 0, "lora_alpha": 1})"),
             "malformed adapter_config.json 'r' 0");
   EXPECT_EQ(config_fault(R"({"peft_type": "LORA", "r": 8})"), "malformed adapter_config.json 'lora_alpha'");

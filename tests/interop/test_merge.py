@@ -1,17 +1,21 @@
 """merge, held against peft's merge_and_unload and against sums in double precision."""
 
+import collections
+import dataclasses
 import importlib.metadata
 import json
 import pathlib
+import subprocess
 import tempfile
 import unittest
+import warnings
 
 import numpy
 import torch
 from safetensors.torch import load_file, save_file
 
 import packings
-from common import inspect, loadline
+from common import PROGRAM, inspect, loadline
 from test_packings import missing
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
@@ -25,12 +29,41 @@ def llama(dtype, **more):
     return LlamaForCausalLM(config).to(dtype)
 
 
+# Values for the fields of LoraConfig that take others than a flag or a number; with some, what else they need.
+LAYERS = {"layers_to_transform": [1]}
+CHOSEN = {
+    "task_type": ["CAUSAL_LM", "SEQ_CLS"], "peft_type": ["IA3"], "base_model_name_or_path": ["x"], "revision": ["x"], "peft_version": ["99.0"],
+    "auto_mapping": [{"base_model_class": "X"}], "r": [2], "lora_alpha": [3, 0.5], "lora_dropout": [0.5], "megatron_core": ["x"], "qalora_group_size": [8],
+    "target_modules": [["q_proj"], ["c_fc"], ["0.self_attn.q_proj", "attn.c_proj"], r".*\.1\..*(q_proj|c_attn)", "all-linear", "q_proj", ["embed_tokens", "wte"], ["lm_head"]],
+    "exclude_modules": [["v_proj", "c_proj"], r".*0.*", ["layers.1.self_attn.v_proj"], ["no_such"]],
+    "bias": ["all", "lora_only"], "modules_to_save": [["lm_head"], ["embed_tokens", "wte"], ["norm", "ln_f"]],
+    "init_lora_weights": [False, "gaussian", "olora", "pissa", "pissa_niter_4", "orthogonal", "mica", "eva", "corda", "loftq", "lora_ga", "of_nobody"],
+    "layers_to_transform": [1, [0], [0, 1], [7]], "layers_pattern": ["layers", ["h"], ["layers", "h"], "other", "l.*"],
+    "rank_pattern": [{"q_proj": 2, "c_attn": 2}, {".*1.*": 3}, {"(q|v)_proj": 2, "c_(attn|proj)": 2}, {r"layers\.0.*proj": 3}, {"^model.layers.0.self_attn.q_proj": 2}],
+    "alpha_pattern": [{"q_proj": 2, "c_attn": 2.5}, {"(q|v)_proj": 1, "c_(attn|proj)": 1}, {"layers.0.self_attn.q_proj": 3}, {"proj": 4}],
+    "megatron_config": [{"hidden_size": 16}], "trainable_token_indices": [[1, 2]], "loftq_config": [{"loftq_bits": 4}], "alora_invocation_tokens": [[1]],
+    "layer_replication": [[[0, 2], [1, 2]]], "target_parameters": [["mlp.gate_proj.weight"]], "eva_config": [{"rho": 1.5}], "corda_config": [{"cache_file": "x"}],
+    "lora_ga_config": [{"scale": "unit"}], "velora_config": [{"num_groups": 4}], "monteclora_config": [{"num_samples": 2}], "kasa_config": [{}, {"beta": 0.1}],
+    "arrow_config": [{"top_k": 2}], "use_bdlora": [{"target_modules_bd_a": ["q_proj"], "nblocks": 2, "match_strict": False}],
+}
+
+
+def variants_of(field, targets):
+    default = field.default if field.default is not dataclasses.MISSING else None
+    values = CHOSEN.get(field.name, [not default] if isinstance(default, bool) else [default * 2 or 3] if isinstance(default, int) else [3, "x", ["x"], {"x": 1}])
+    for value in values:
+        yield value, LAYERS if field.name == "layers_pattern" else {"target_modules": targets + ["lm_head"]} if field.name == "ensure_weight_tying" else {}
+
+
 class Merge(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         print(f"peft {importlib.metadata.version('peft')}, torch {torch.__version__}, transformers {importlib.metadata.version('transformers')}")
 
     def setUp(self):
+        import transformers
+
+        transformers.utils.logging.disable_progress_bar()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
@@ -175,6 +208,58 @@ class Merge(unittest.TestCase):
         other = next(other for other in plain if other != name)
         loadline("convert", path, self.folder / "plain", "--outtype", "f32")
         self.assertTrue(torch.equal(written[other], load_file(self.folder / "plain/model.safetensors")[other]))
+
+    def merged_as_peft(self, kind):
+        """Whether both merge to the same weights; the reason if Loadline refuses, nothing if only peft does."""
+        done = subprocess.run([PROGRAM, "merge", self.folder / "base", self.folder / "adapter", self.folder / "out", "--json", "--force"], capture_output=True, text=True)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        told = json.loads(done.stdout)
+        try:
+            wanted = self.by_peft(torch.float32, kind)
+        except Exception:
+            return told.get("error", {}).get("message")
+        if "error" in told:
+            return told["error"]["message"]
+        for name, tensor in load_file(self.folder / "out/model.safetensors").items():
+            gap = (tensor.double() - wanted[name].double()).abs().max()
+            if not gap <= 1e-6 * max(1e-3, float(wanted[name].abs().max())):
+                return {name: float(gap)}
+        return True
+
+    def test_each_setting_changed_once(self):
+        """Every field of LoraConfig, in a new adapter and in the file of an old one: merged as peft does, or refused by name."""
+        from peft import LoraConfig
+        from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+        shape = {"vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 32}
+        nets = {"llama": (LlamaForCausalLM, lambda: LlamaForCausalLM(LlamaConfig(**shape)), ["q_proj", "v_proj", "down_proj"]),
+                "gpt2": (GPT2LMHeadModel, lambda: GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=16, n_layer=2, n_head=2, n_positions=32)), ["c_attn", "c_proj"])}
+        counts = collections.Counter()
+        for name, (kind, make, targets) in nets.items():
+            plain = {"r": 4, "lora_alpha": 6, "target_modules": targets}
+            for field in dataclasses.fields(LoraConfig):
+                for value, more in variants_of(field, targets):
+                    warnings.simplefilter("ignore")
+                    changes = {**more, field.name: value}
+                    for where in ("new", "file") if name == "llama" else ("new",):
+                        torch.manual_seed(11)
+                        try:
+                            self.adapter(make(), **({**plain, **changes} if where == "new" else dict(plain)))
+                        except Exception:  # peft cannot make it
+                            counts[f"{where}: not made"] += 1
+                            continue
+                        if where == "file":
+                            path = self.folder / "adapter/adapter_config.json"
+                            path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+                        verdict = self.merged_as_peft(kind)
+                        with self.subTest(f"{name}, {where}: {field.name} {value}"):
+                            self.assertFalse(isinstance(verdict, dict), verdict)
+                            if isinstance(verdict, str) and "adapter_model" not in verdict:
+                                self.assertTrue(any(key in verdict for key in changes), verdict)
+                        counts[f"{where}: " + ("merged" if verdict is True else "refused" if verdict else "refused by peft alone")] += 1
+        print(f"  {dict(counts)}")
+        self.assertGreater(counts["new: merged"], 20)
+        self.assertGreater(counts["new: refused"], 8)
 
     def test_dora_is_refused_with_the_reason(self):
         self.adapter(llama(torch.float32), r=4, target_modules=["q_proj"], use_dora=True)

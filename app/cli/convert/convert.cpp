@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/io/file_system.h"
 #include "core/io/unfinished.h"
+#include "exporters/gguf/gguf.h"
 #include "exporters/merge/merge_lora.h"
 #include "exporters/writer/work_folder.h"
 #include "exporters/writer/write_layout.h"
@@ -251,8 +252,6 @@ Action setup_clean(CLI::App& app) {
 
 namespace {
 
-constexpr const char* kAdapterConfig = "adapter_config.json";
-
 struct MergeFlags {
   std::string base, adapter, out;
   OptionFlags flags;
@@ -275,12 +274,11 @@ Adapter open_adapter(const Context& context, const std::string& path) {
         "is a GGUF adapter; llama.cpp adds it when it loads a model, with --lora. Merge the PEFT adapter "
         "that it was made from");
   graph::require_sound(adapter.graph, "merge");
-  const auto config = source.open_sibling(kAdapterConfig);
+  const auto config = source.open_sibling(std::string(exporters::kLoraConfig));
   if (!config)
     throw Error(ErrorCode::io, {.file = path}, "has no {} beside its weights: it is not a PEFT adapter",
-                kAdapterConfig);
-  constexpr std::size_t kMost = (4 << 20) + 1;  // one more than can be parsed
-  adapter.config = exporters::parse_lora_config(config->head(kMost), config->path());
+                exporters::kLoraConfig);
+  adapter.config = exporters::parse_lora_config(config->head(exporters::kMostLoraConfig), config->path());
   const std::filesystem::path folder = std::filesystem::path(config->path()).parent_path();
   adapter.folder = folder.empty() ? "." : folder.string();
   return adapter;
@@ -289,7 +287,14 @@ Adapter open_adapter(const Context& context, const std::string& path) {
 int merge(const Context& context, const MergeFlags& options) {
   exporters::ConvertRequest request;
   for (const auto& option : exporters::convert_options()) options.flags.apply(option, request);
-  (void)exporters::checked_exporter(request, options.out);  // before a model is opened
+  // the adapter's settings, too, which no format limits
+  exporters::ExportOptions ignoring;
+  ignoring.ignored_settings = request.layout.ignored_settings;
+  request.layout.ignored_settings.clear();
+  const exporters::Exporter& exporter =
+      exporters::checked_exporter(request, options.out);  // before a model is opened
+  if (exporters::takes_option(exporter, "ignore"))
+    request.layout.ignored_settings = ignoring.ignored_settings;
   if (request.write.resume && exporters::waits_for_last_step(options.out, options.base))
     return run_join(context, options.out, request.write.overwrite);
   const graph::MetaGraphPtr base = open_source(context, options.base, request);
@@ -297,6 +302,8 @@ int merge(const Context& context, const MergeFlags& options) {
   exporters::Conversion conversion =
       exporters::bind_conversion(base, request, options.out, convert_environment(context));
   const Adapter adapter = open_adapter(context, options.adapter);
+  (void)exporters::ignored_settings(adapter.config.unaccounted, ignoring, std::string(exporters::kLoraConfig),
+                                    "not known to leave a merge as it is");
   const exporters::LoraMerge merged =
       exporters::merge_lora(*base, adapter.graph, adapter.config, conversion.options.outtype);
   conversion.graph = merged.graph;

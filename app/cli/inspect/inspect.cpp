@@ -9,6 +9,7 @@
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/tensor_names.h"
 #include "core/io/system_memory.h"
+#include "importers/importer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -36,6 +37,20 @@ struct InspectFlags {
   std::size_t limit = 0;
 };
 
+// What a merge of this adapter would read, refuse, and not account for.
+void add_adapter(const Context& context, const std::string& path, OpenedModel& opened) {
+  const importers::Source source = importers::resolve(path, context.resolve_options());
+  const auto config = source.open_sibling(std::string(exporters::kLoraConfig));
+  if (!config) return;
+  try {
+    opened.adapter = exporters::parse_lora_config(config->head(exporters::kMostLoraConfig), config->path());
+    opened.claims.unaccounted = opened.adapter->unaccounted;
+  } catch (const Error& error) {
+    opened.claims.notes.push_back(
+        {graph::Severity::warning, {}, fmt::format("a merge refuses it: {}", error.what())});
+  }
+}
+
 OpenedModel open_timed(const Context& context, const std::string& path) {
   const std::uint64_t read_before = io::read_bytes_counter();
   const auto start = std::chrono::steady_clock::now();
@@ -47,6 +62,10 @@ OpenedModel open_timed(const Context& context, const std::string& path) {
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   opened.bytes_read = io::read_bytes_counter() - read_before;
   opened.claims = forward::model_claims(*opened.graph, *context.assets());
+  if (std::ranges::any_of(opened.graph->tensors, [](const graph::Tensor& tensor) {
+        return tensor.name.view().find(".lora_") != std::string_view::npos;
+      }))
+    add_adapter(context, path, opened);
   return opened;
 }
 

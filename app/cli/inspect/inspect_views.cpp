@@ -187,6 +187,8 @@ Json summary_json(const OpenedModel& opened) {
     json["by_dtype"][std::string(name)] = {{"tensors", usage.tensors}, {"bytes", usage.bytes}};
   if (const auto type = graph::model_family(graph)) json["architecture"] = json_text(*type);
   if (!opened.claims.family.empty()) json["family"] = json_text(opened.claims.family);
+  if (opened.adapter)
+    json["adapter"] = {{"type", "LORA"}, {"rank", opened.adapter->rank}, {"alpha", opened.adapter->alpha}};
   json["unaccounted"] = Json::object();
   for (const forward::Setting& setting : opened.claims.unaccounted)
     json["unaccounted"][json_text(setting.name)] = json_text(setting.shown);
@@ -252,6 +254,9 @@ void print_summary(const OpenedModel& opened) {
     line("family", fmt::format("{} ({}){}", family, type, forward::but_for_text(opened.claims)));
   else if (!family.empty() || !type.empty())
     line("family", (family.empty() ? type : family) + forward::but_for_text(opened.claims));
+  if (opened.adapter)
+    line("adapter", fmt::format("LoRA, rank {}, alpha {}{}", opened.adapter->rank, opened.adapter->alpha,
+                                forward::but_for_text(opened.claims)));
   const std::uint64_t parameters = opened.claims.parameters;
   line("parameters", fmt::format("{} ({}){}", format_count(parameters), format_grouped(parameters),
                                  forward::without_text(opened.claims)));

@@ -5,7 +5,9 @@
 #include "core/forward/model/expected_tensors.h"
 #include "core/inspect/doctor.h"
 #include "core/inspect/tensor_values.h"
+#include "exporters/merge/merge_lora.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@ struct OpenedModel {
   double open_ms = 0;
   std::uint64_t bytes_read = 0;
   forward::ModelClaims claims = {};
+  std::optional<exporters::LoraConfig> adapter = {};  // the settings, if the tensors are those of an adapter
 };
 
 // The tensors that a filter selects.

@@ -5,9 +5,9 @@
 #include "core/graph/names/tensor_names.h"
 
 #include <algorithm>
-#include <span>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 namespace loadline::forward {
 
@@ -15,7 +15,7 @@ namespace loadline::forward {
 
 namespace {
 
-struct Unused {
+struct OfModels {
   std::string_view pattern;  // a glob over dotted names
   Reach reach;
   std::string_view why;
@@ -33,7 +33,7 @@ constexpr std::string_view kNames = "says which model this is, or who wrote it",
                            kPositions = "turns queries and keys, or scales them: no size depends on it",
                            kScale = "scales or limits numbers: no size depends on it";
 
-constexpr Unused kUnused[] = {
+constexpr OfModels kUnused[] = {
     {"_name_or_path", Reach::nothing, kNames},
     {"_commit_hash", Reach::nothing, kNames},
     {"_diffusers_version", Reach::nothing, kNames},
@@ -61,6 +61,8 @@ constexpr Unused kUnused[] = {
     {"gradient_checkpointing", Reach::nothing, kTraining},
     {"init_std", Reach::nothing, kTraining},
     {"initializer_*", Reach::nothing, kTraining},
+    {"layerdrop", Reach::nothing, kTraining},
+    {"logit_scale_init_value", Reach::nothing, kTraining},
     {"mask_feature_*", Reach::nothing, kTraining},
     {"mask_time_*", Reach::nothing, kTraining},
     {"rescale_prenorm_residual", Reach::nothing, kTraining},
@@ -146,12 +148,15 @@ constexpr Unused kUnused[] = {
     {"vision_config*", Reach::nothing, kPart},
 
     {"*_act", Reach::numbers, kScale},
+    {"*_act_fn", Reach::numbers, kScale},
     {"*_activation", Reach::numbers, kScale},
     {"*_eps", Reach::numbers, kScale},
     {"*_epsilon", Reach::numbers, kScale},
     {"*_multiplier", Reach::numbers, kScale},
     {"*_softcapping", Reach::numbers, kScale},
+    {"activation", Reach::numbers, kScale},
     {"activation_function", Reach::numbers, kScale},
+    {"logits_scaling", Reach::numbers, kScale},
     {"norm_topk_prob", Reach::numbers, kScale},
     {"query_pre_attn_scalar", Reach::numbers, kScale},
     {"routed_scaling_factor", Reach::numbers, kScale},
@@ -159,6 +164,7 @@ constexpr Unused kUnused[] = {
     {"max_position_embeddings", Reach::numbers, kPositions},
     {"original_max_position_embeddings", Reach::numbers, kPositions},
     {"partial_rotary_factor", Reach::numbers, kPositions},
+    {"rope_interleave", Reach::numbers, kPositions},
     {"rope_local_base_freq", Reach::numbers, kPositions},
     {"rope_parameters.*", Reach::numbers, kPositions},
     {"rope_scaling.*", Reach::numbers, kPositions},
@@ -198,7 +204,7 @@ bool is_off(const Setting& setting, Reach reach) {
 
 std::string_view why_unused(std::string_view setting, Reach reach) {
   if (setting.starts_with("root.")) setting.remove_prefix(5);
-  for (const Unused& row : kUnused)
+  for (const OfModels& row : kUnused)
     if (row.reach <= reach && graph::glob_matches(row.pattern, setting)) return row.why;
   return "";
 }
@@ -286,6 +292,56 @@ std::vector<Setting> SettingsRead::unaccounted(std::vector<Setting> settings, Re
            held_.contains(common_name(setting.name)) || !why_unused(setting.name, reach).empty();
   });
   return settings;
+}
+
+// --- Settings of other files.
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostListed = 10'000, kMostFields = 500;
+
+std::string shown(const Json& value) {
+  constexpr std::size_t kMost = 60;
+  if (value.is_array() && value.size() > 8) return fmt::format("a list of {}", value.size());
+  if (value.is_object() && !value.empty()) return fmt::format("an object of {}", value.size());
+  return safe_display(value.dump(-1, ' ', false, Json::error_handler_t::replace), kMost);
+}
+
+// Calls `take` with each value that is set.
+template <typename Take>
+void walk(const Json& object, const std::string& prefix, const Take& take) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object() && !value.empty() && value.size() <= kMostFields)
+      walk(value, prefix + key + ".", take);
+    else if (!value.is_null() && !(value.is_array() && value.empty()))
+      take(prefix + key, value);
+  }
+}
+
+bool is_read(std::string_view name, const std::set<std::string, std::less<>>& read) {
+  for (std::size_t end = name.size(); end != std::string::npos && end > 0; end = name.rfind('.', end - 1))
+    if (read.contains(name.substr(0, end))) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<Setting> unaccounted(const Json& object, const std::set<std::string, std::less<>>& read,
+                                 std::span<const Unused> unused) {
+  std::vector<Setting> left;
+  walk(object, "", [&](const std::string& name, const Json& value) {
+    if (left.size() > kMostListed || is_read(name, read)) return;
+    if (std::ranges::any_of(unused,
+                            [&](const Unused& row) { return graph::glob_matches(row.pattern, name); }))
+      return;
+    if (left.size() == kMostListed)
+      left.push_back({"...", fmt::format("behind {} others", kMostListed)});
+    else
+      left.push_back({name, shown(value)});
+  });
+  return left;
 }
 
 }  // namespace loadline::forward

@@ -5,9 +5,13 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 namespace loadline::forward {
 
@@ -50,5 +54,20 @@ class SettingsRead {
 
 // "'sliding_window' is 16, 'truncate' is false".
 std::string settings_text(const std::vector<Setting>& settings);
+
+// --- The same for other files that hold one JSON object, such as adapter_config.json.
+
+// A setting that changes nothing of what its reader makes, whatever its value.
+struct Unused {
+  std::string_view pattern;  // a glob over dotted names
+  std::string_view why;
+};
+
+// All values of the object that are neither null nor empty lists, nor objects of some fields, nor read, nor
+// without effect. `read`: names, each of which stands for all that is in it. Of more than 10,000 values the
+// first, and one for the rest. The depth of the object must be bounded.
+std::vector<Setting> unaccounted(const nlohmann::ordered_json& object,
+                                 const std::set<std::string, std::less<>>& read,
+                                 std::span<const Unused> unused);
 
 }  // namespace loadline::forward
