@@ -5,6 +5,7 @@
 #include "core/graph/name.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 
@@ -38,6 +39,7 @@ class ForwardBuilder {
     types_.declare(main_);
     if (inferred.graph) answer_ = {&inferred, &inferred[*inferred.graph], 0};
     if (answer_.graph != nullptr) types_.infer(*answer_.graph);
+    for (const auto& property : inferred.properties) unread_.insert(property.first);
   }
 
   // The result means nothing if unusable() then gives a reason.
@@ -53,6 +55,7 @@ class ForwardBuilder {
     for (const OnnxValue* const input : inputs)
       forward_.inputs.push_back(make_value(input->name, "the graph's inputs"));
     for (const OnnxNode& node : main_.nodes) add_op(node);
+    forward_.unaccounted.assign(unaccounted_.begin(), unaccounted_.end());
     for (const OnnxValue& output : main_.outputs)
       if (const auto made = values_.find(output.name); made != values_.end())
         forward_.outputs.push_back(made->second);
@@ -179,6 +182,7 @@ class ForwardBuilder {
       add_bodies(node, &scope, depth + 1, answer, inner);
       for (const std::string& output : node.outputs)
         if (!output.empty()) inner.outputs.push_back(make_inner(output, scope));
+      account(inner);
       body.ops.push_back(std::move(inner));
     }
     for (const OnnxValue& output : graph.outputs)
@@ -227,7 +231,17 @@ class ForwardBuilder {
     const std::string where = fmt::format("{} '{}'", op.kind, op.name);
     for (const std::string& output : node.outputs)
       if (!output.empty()) op.outputs.push_back(make_value(output, where));
+    account(op);
     forward_.ops.push_back(std::move(op));
+  }
+
+  // An attribute that shape inference does not know matters where no shape is declared.
+  void account(const graph::Op& op) {
+    const bool known = std::ranges::all_of(
+        op.outputs, [&](graph::ValueId id) { return graph::value_bytes(forward_.value(id)).has_value(); });
+    for (const auto& [name, value] : op.attributes)
+      if (std::string part = op.kind + "." + name; !known && unread_.contains(part))
+        unaccounted_.insert(std::move(part));
   }
 
   // What a name among an operator's inputs stands for; nothing for an optional input that is left out.
@@ -315,6 +329,7 @@ class ForwardBuilder {
   Answer answer_;
   graph::TextViewMap<OnnxSparse> weights_;
   graph::TextViewMap<graph::ValueId> values_;
+  std::set<std::string, std::less<>> unread_, unaccounted_;  // "Resize.axes"
   std::string unusable_;  // why the operators cannot be used; empty if they can
   // of the operator being built
   std::unordered_set<std::uint32_t> used_values_;
@@ -362,8 +377,9 @@ void add_forward(const OnnxModel& model, const std::vector<std::optional<graph::
   const std::vector<graph::Value>& values = graph.forward->values;
   const auto unknown = std::ranges::count_if(values, [](const graph::Value& v) { return !v.shape; });
   if (unknown > 0)
-    graph.note(graph::Severity::info, {}, "the shapes of {} of {} values are unknown", unknown,
-               values.size());
+    graph.note(graph::Severity::info, {}, "the shapes of {} of {} values are unknown{}{}", unknown,
+               values.size(), graph.forward->unaccounted.empty() ? "" : "; shape inference does not know ",
+               join_names(graph.forward->unaccounted, 5));
 }
 
 }  // namespace loadline::importers

@@ -10,15 +10,18 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <exception>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <google/protobuf/stubs/logging.h>
+#include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>
 #include <poll.h>
@@ -157,6 +160,101 @@ constexpr StandInOperator kStandInOperators[] = {
     {"TensorScatter", 24, "Identity", 1},
 };
 
+// Attributes that the library does not know and that change nothing of shapes and types; with a value, only
+// if they have it: a number, numbers that are all that one, or a text. Of a stand-in, under its own name.
+struct HarmlessAttribute {
+  std::string_view kind;
+  std::string_view name;
+  std::string_view value = {};
+};
+constexpr HarmlessAttribute kHarmless[] = {
+    {"AveragePool", "dilations", "1"},
+    {"Cast", "round_mode"},
+    {"Cast", "saturate"},
+    {"CastLike", "round_mode"},
+    {"CastLike", "saturate"},
+    {"DequantizeLinear", "block_size"},
+    {"DequantizeLinear", "output_dtype", "0"},
+    {"Gelu", "approximate"},
+    {"GroupNormalization", "epsilon"},
+    {"GroupNormalization", "num_groups"},
+    {"GroupNormalization", "stash_type"},
+    {"LpPool", "ceil_mode", "0"},
+    {"LpPool", "dilations", "1"},
+    {"QuantizeLinear", "block_size"},
+    {"QuantizeLinear", "output_dtype", "0"},
+    {"QuantizeLinear", "precision"},
+    {"QuantizeLinear", "saturate"},
+    {"RMSNormalization", "axis"},
+    {"RMSNormalization", "epsilon"},
+    {"RMSNormalization", "stash_type"},
+    {"Range", "stash_type"},
+    {"Resize", "antialias"},
+    {"Resize", "keep_aspect_ratio_policy", "stretch"},
+    {"RotaryEmbedding", "interleaved"},
+    {"RotaryEmbedding", "num_heads"},
+    {"RotaryEmbedding", "rotary_embedding_dim"},
+    {"SpaceToDepth", "mode"},
+    {"Split", "num_outputs"},  // as many as there are; parts of two sizes are an error of the library
+    {"Swish", "alpha"},
+    {"TensorScatter", "axis"},
+    {"TensorScatter", "mode"},
+};
+
+bool is_harmless(std::string_view kind, const onnx::AttributeProto& attribute) {
+  return std::ranges::any_of(kHarmless, [&](const HarmlessAttribute& row) {
+    if (row.kind != kind || row.name != attribute.name()) return false;
+    const auto number = text_as<std::int64_t>(row.value);
+    if (row.value.empty() || attribute.s() == row.value) return true;
+    return number && attribute.i() == *number * static_cast<int>(attribute.ints_size() == 0) &&
+           std::ranges::all_of(attribute.ints(), [&](std::int64_t one) { return one == *number; });
+  });
+}
+
+// Whether the last window of a pool may begin behind the input: the library counts such a window, and newer
+// versions of it do not.
+bool may_count_empty_window(const onnx::NodeProto& node) {
+  std::vector<std::int64_t> kernel, strides;
+  bool ceils = false, pads = false;
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    const std::vector<std::int64_t> list(attribute.ints().begin(), attribute.ints().end());
+    if (attribute.name() == "ceil_mode") ceils = attribute.i() != 0;
+    if (attribute.name() == "kernel_shape") kernel = list;
+    if (attribute.name() == "strides") strides = list;
+    if (attribute.name() == "pads")
+      pads = std::ranges::any_of(list, [](std::int64_t pad) { return pad != 0; });
+    if (attribute.name() == "auto_pad") pads = pads || attribute.s() != "NOTSET";
+  }
+  if (!ceils || !node.op_type().ends_with("Pool")) return false;
+  for (std::size_t i = 0; i < strides.size(); ++i)
+    if (i >= kernel.size() || kernel[i] < strides[i]) return true;
+  return pads;
+}
+
+constexpr const char* kSetAside = "set aside";  // a domain that has no operators
+
+// Sets an operator aside that has an attribute which the library does not know or takes otherwise: it would
+// infer another shape. Adds "Resize.axes" to `unread`.
+void check_attributes(onnx::NodeProto& node, std::string_view kind, std::int64_t opset,
+                      std::set<std::string>& unread) {
+  const onnx::OpSchema* const schema =
+      opset > 0 && opset <= INT_MAX
+          ? onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(opset), onnx::ONNX_DOMAIN)
+          : nullptr;
+  if (schema == nullptr) return;
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (schema->attributes().contains(attribute.name()) || is_harmless(kind, attribute)) continue;
+    std::string_view name = attribute.name();
+    if (name.starts_with(kLeftOutAttribute)) name.remove_prefix(kLeftOutAttribute.size());
+    unread.insert(fmt::format("{}.{}", kind, name));
+    node.set_domain(kSetAside);
+  }
+  if (may_count_empty_window(node)) {
+    unread.insert(fmt::format("{}.ceil_mode", kind));
+    node.set_domain(kSetAside);
+  }
+}
+
 // Gives a name to each size of an input that has none, and forgets negative sizes. The first size of all
 // inputs is one: OnnxSymbols takes each for the batch.
 void name_open_sizes(onnx::GraphProto& graph) {
@@ -180,31 +278,38 @@ void name_open_sizes(onnx::GraphProto& graph) {
 }
 
 // Replaces what the library knows otherwise, also inside operators, and names each operator of the graph by
-// its number, for the library's messages. Parsing has bounded the depth.
-void prepare(onnx::GraphProto& graph, std::int64_t opset, bool inside) {
+// its number, for the library's messages. Parsing has bounded the depth. Attributes that it does not know are
+// added to `unread`.
+void prepare(onnx::GraphProto& graph, std::int64_t opset, bool inside, std::set<std::string>& unread) {
   for (int i = 0; i < graph.node_size(); ++i) {
     onnx::NodeProto& node = *graph.mutable_node(i);
     node.set_name(inside ? std::string() : fmt::format("#{}", i));
     for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_g()) prepare(*attribute.mutable_g(), opset, true);
-      for (onnx::GraphProto& one : *attribute.mutable_graphs()) prepare(one, opset, true);
+      if (attribute.has_g()) prepare(*attribute.mutable_g(), opset, true, unread);
+      for (onnx::GraphProto& one : *attribute.mutable_graphs()) prepare(one, opset, true, unread);
     }
+    if (!is_onnx_domain(node.domain())) continue;
+    const std::string kind = node.op_type();
     const auto row = std::ranges::find_if(kStandInOperators, [&](const StandInOperator& one) {
-      return is_onnx_domain(node.domain()) && one.kind == node.op_type() && opset >= one.since;
+      return one.kind == kind && opset >= one.since;
     });
-    if (row == std::end(kStandInOperators)) continue;
-    node.set_op_type(std::string(row->as));
-    if (row->inputs == 0 || node.input_size() <= row->inputs) continue;
-    node.mutable_input()->DeleteSubrange(row->inputs, node.input_size() - row->inputs);
+    if (row != std::end(kStandInOperators)) {
+      node.set_op_type(std::string(row->as));
+      if (row->inputs > 0 && node.input_size() > row->inputs)
+        node.mutable_input()->DeleteSubrange(row->inputs, node.input_size() - row->inputs);
+    }
+    check_attributes(node, kind, opset, unread);
   }
 }
 
-void prepare(onnx::ModelProto& model) {
+std::set<std::string> prepare(onnx::ModelProto& model) {
   std::int64_t opset = 0;
   for (const auto& import : model.opset_import())
     if (is_onnx_domain(import.domain())) opset = import.version();
-  prepare(*model.mutable_graph(), opset, false);
+  std::set<std::string> unread;
+  prepare(*model.mutable_graph(), opset, false, unread);
   name_open_sizes(*model.mutable_graph());
+  return unread;
 }
 
 // Takes an operator out of the inference of its graph. A result that the file calls a scalar, as some writers
@@ -220,7 +325,7 @@ void set_aside(onnx::GraphProto& graph, onnx::NodeProto& node) {
       value.mutable_type()->mutable_tensor_type()->clear_shape();
       scalar = true;
     }
-  if (!scalar) node.set_domain("set aside");
+  if (!scalar) node.set_domain(kSetAside);
 }
 
 // The number that prepare() gave to the operator of which a message of the library speaks.
@@ -235,22 +340,23 @@ std::optional<int> blamed(std::string_view message, int operators) {
 
 // With data propagation: values of small tensors are followed through Shape, Gather and Concat, with which
 // exporters compute target shapes. An operator whose shapes cannot be inferred is set aside, and the others
-// are tried again. If too many fail, all are tried without data propagation.
-void infer(onnx::ModelProto& model) {
+// are tried again. If too many fail, all are tried without data propagation. Returns the attributes that the
+// library does not know.
+std::set<std::string> infer(onnx::ModelProto& model) {
   constexpr int kMostTries = 24;
   constexpr std::chrono::milliseconds kMostTime{1500};  // of all but the last try
   const Clock::time_point begin = Clock::now();
   const onnx::ShapeInferenceOptions follow_values(/*check_type=*/false, /*strict_mode=*/0,
                                                   /*data_prop=*/true);
-  prepare(model);
+  std::set<std::string> unread = prepare(model);
   onnx::ModelProto original = model;
-  original.add_opset_import()->set_domain("set aside");
+  original.add_opset_import()->set_domain(kSetAside);
   original.mutable_opset_import()->rbegin()->set_version(1);
   for (int tries = 0; tries < kMostTries && Clock::now() - begin < kMostTime; ++tries) {
     model = original;
     try {
       onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), follow_values);
-      return;
+      return unread;
     } catch (const std::exception& error) {
       const auto number = blamed(error.what(), original.graph().node_size());
       if (!number) break;
@@ -259,6 +365,7 @@ void infer(onnx::ModelProto& model) {
   }
   model = original;
   onnx::shape_inference::InferShapes(model);
+  return unread;
 }
 
 // Keeps only the types of values, and the operators that contain graphs, for the values inside. All operators
@@ -282,9 +389,10 @@ std::string run_library(std::string_view bytes) {
   google::protobuf::SetLogHandler(nullptr);
   onnx::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return "Rprotobuf cannot parse it";
-  infer(model);
+  const std::set<std::string> unread = infer(model);
   onnx::ModelProto answer;
   move_values(*model.mutable_graph(), *answer.mutable_graph());
+  for (const std::string& one : unread) answer.add_metadata_props()->set_key(one);
   return kAnswered + answer.SerializeAsString();
 }
 

@@ -184,6 +184,9 @@ class OnnxSkeleton {
 
 // --- Scans an ONNX file in one lazy pass: keeps the structure and skips the payloads.
 
+// Stands before the names of attributes that are too large for the skeleton, and in it without their values.
+inline constexpr std::string_view kLeftOutAttribute = "left out ";
+
 struct OnnxScan {
   OnnxModel model;
   // The model for shape inference. It contains the payloads of small integer tensors and of the smallest

@@ -47,6 +47,7 @@ OnnxScan OnnxScanner::run() {
     std::visit([&](auto message) { finish(*message, done); }, done.message);
     if (done.emitted) skeleton_.close(done.content);
     if (done.dropped) skeleton_.cut(done.start);
+    name_left_out();
     reader_.leave();
   }
   add_missing_opsets();

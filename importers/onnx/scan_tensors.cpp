@@ -33,7 +33,7 @@ void add_number(OnnxAttribute& attribute, std::int64_t number) {
   if (!std::holds_alternative<std::vector<std::int64_t>>(attribute.plain))
     attribute.plain = std::vector<std::int64_t>();
   auto& list = std::get<std::vector<std::int64_t>>(attribute.plain);
-  if (list.size() < kMostPlainList) list.push_back(number);
+  if (list.size() <= kMostPlainList) list.push_back(number);  // one more tells that it is too long
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ void OnnxScanner::take_plain(OnnxAttribute& attribute, const io::WireField& fiel
   }
 }
 
-// An attribute that is too large is left out completely: half a list would give wrong shapes.
+// An attribute that is too large is left out, all but its name: half a list would give wrong shapes.
 std::string OnnxScanner::copy_attribute_bytes(const io::WireField& field, std::uint64_t bytes) {
   Frame& frame = stack_.back();
   frame.attribute_bytes += bytes;
@@ -134,6 +134,11 @@ void OnnxScanner::finish(OnnxAttribute& a, const Frame& frame) {
   // written again, as an element type: of a singular field the last one counts
   if (names_type && frame.emitted && frame.number && *frame.number > OnnxStandIns::kMostKnown)
     skeleton_.element_type(varint_tag(3), *frame.number);
+  // half a list would be another value
+  if (const auto* const list = std::get_if<std::vector<std::int64_t>>(&a.plain);
+      frame.dropped || (list != nullptr && list->size() > kMostPlainList))
+    a.plain = {};
+  if (frame.dropped) left_out_ = a.name;
   if (a.tensor || a.graph || a.sparse || !a.tensors.empty() || !a.graphs.empty() || !a.sparses.empty())
     return;
   // the usual case: nothing to keep. The attribute is the last of its owner, one below it on the stack.
@@ -149,6 +154,14 @@ void OnnxScanner::finish(OnnxAttribute& a, const Frame& frame) {
   attributes.pop_back();
   if (attributes.empty()) attributes.shrink_to_fit();
   kept_ -= sizeof(OnnxAttribute);
+}
+
+void OnnxScanner::name_left_out() {
+  const std::string name = std::exchange(left_out_, "");
+  if (name.empty() || !emitting() || !std::holds_alternative<OnnxNode*>(stack_.back().message)) return;
+  const std::size_t content = skeleton_.open(length_tag(5));
+  skeleton_.text(length_tag(1), std::string(kLeftOutAttribute) + name);
+  skeleton_.close(content);
 }
 
 void OnnxScanner::add_dimension(OnnxTensor& tensor, std::uint64_t at, std::uint64_t value) {

@@ -142,6 +142,8 @@ class OnnxScanner {
   void finish(OnnxAttribute& a, const Frame& frame);
   void finish(OnnxTensor& tensor, const Frame& frame);
 
+  // Puts the name of an attribute that was too large into the skeleton, behind kLeftOutAttribute.
+  void name_left_out();
   void add_dimension(OnnxTensor& tensor, std::uint64_t at, std::uint64_t value);
   // Returns the content of a length-delimited field that is copied, else nothing.
   std::string copy_attribute_bytes(const io::WireField& field, std::uint64_t bytes);
@@ -159,6 +161,7 @@ class OnnxScanner {
   TensorType tensor_type_{nullptr};
   Shape shape_{nullptr};
   Opset function_opset_;  // read only for the skeleton
+  std::string left_out_;  // the attribute that has ended, if it was too large
   std::uint64_t kept_ = 0;
 };
 

@@ -274,7 +274,11 @@ TEST(FileGraph, WhatIsNotAccountedForIsNamed) {
   EXPECT_EQ(of("Fold", graph::DType::f32), "64 ");
   EXPECT_EQ(of("Fold", graph::DType::f32, {{"group", std::int64_t{1}}}), "64 ");
   EXPECT_EQ(of("Fold", graph::DType::f32, {{"group", std::int64_t{2}}}), "Fold?");
-  EXPECT_EQ(of("Fold", graph::DType::f32, {{"activation", std::string("Relu")}}), "Fold?");
+  EXPECT_EQ(of("Fold", graph::DType::f32, {{"activation", std::string("Relu")}}), "Fold.activation?");
+  EXPECT_EQ(of("Make", graph::DType::f32, {{"axis", std::int64_t{1}}}), "Make.axis?");
+  EXPECT_EQ(of("Move", graph::DType::f16, {{"axis", std::int64_t{1}}}), "Move.axis?");
+  // a value that was not kept is not taken for one that is not set
+  EXPECT_EQ(of("Fold", graph::DType::f32, {{"group", graph::Attribute()}}), "64 Fold.group?");
 }
 
 TEST(FileGraph, AnOperatorMayRunAsOthers) {

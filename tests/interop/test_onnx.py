@@ -1,5 +1,6 @@
 """ONNX models of the reference writer: names, types, shapes and bytes, tensor by tensor, and the shapes of values."""
 
+import collections
 import json
 import pathlib
 import subprocess
@@ -277,6 +278,40 @@ class Onnx(unittest.TestCase):
             tensors = [helper.make_tensor("scale", TensorProto.FLOAT, [], [0.5]), helper.make_tensor("zero", kind, [], [0]), helper.make_tensor("axes", TensorProto.INT64, [1], [0])]
             path = self.save(helper.make_graph(nodes, "g", [value("x", shape=["batch", 8])], [value("r")], tensors), opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version)
             self.assertGreaterEqual(self.assert_value_shapes(path, {"batch": "B"}), 4)
+
+    def test_shapes_of_every_operator_with_attributes(self):
+        """onnx's own models of each operator, whose shapes are not written down: inferred as the models have them, or unknown and, where an
+        attribute is the reason, named."""
+        from onnx.backend.test.case.node import collect_testcases
+
+        counts, seen = collections.Counter(), set()
+        for case in collect_testcases(None):
+            if case.model is None or "_expanded" in case.name or len(case.model.graph.node) != 1 or case.model.graph.node[0].domain:
+                continue
+            node, outputs = case.model.graph.node[0], case.model.graph.output
+            setting = (node.op_type, *sorted(a.name + str(onnx.helper.get_attribute_value(a))[:40] for a in node.attribute if a.type != onnx.AttributeProto.GRAPH))
+            kinds = {value.type.WhichOneof("value") for value in [*case.model.graph.input, *outputs]}
+            if len(setting) == 1 or setting in seen or kinds != {"tensor_type"}:
+                continue
+            seen.add(setting)
+            wanted = {o.name: (type_name(o.type.tensor_type.elem_type), [str(d.dim_value) for d in o.type.tensor_type.shape.dim]) for o in outputs}
+            for o in outputs:
+                o.type.tensor_type.ClearField("shape")
+                o.type.tensor_type.elem_type = 0
+            onnx.save(case.model, self.path / "model.onnx")
+            forward = self.forward(self.path / "model.onnx")
+            ours = {v["name"]: v for v in forward["values"]}
+            with self.subTest(case.name):
+                for name, (dtype, dims) in wanted.items():
+                    shape = ours[name].get("shape")
+                    fixed = shape is not None and all(d.isdigit() for d in shape)
+                    counts["known" if fixed else "unknown"] += 1
+                    if fixed:
+                        self.assertEqual(shape, dims)
+                    if ours[name].get("dtype"):
+                        self.assertEqual(ours[name]["dtype"], dtype)
+        print(f"  onnx {onnx.__version__}: {len(seen)} settings of operators, {dict(counts)}")
+        self.assertGreater(counts["known"], counts["unknown"])
 
     def test_models_that_come_with_the_packages(self):
         """Whatever onnx and onnxruntime carry: initializers as the reference reads them, shapes as it infers them."""

@@ -1,4 +1,4 @@
-// What rules see; operators that run as others; one walk with a reference count for each piece of memory.
+// What rules see of an operator; one walk with a reference count for each piece of memory.
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/pass/execution_order.h"
@@ -26,68 +26,6 @@ constexpr std::uint64_t kMostWork = 50'000'000;  // steps of expressions: an ope
 
 std::uint32_t index(graph::ValueId id) { return static_cast<std::uint32_t>(id); }
 
-// --- Operators that run as others.
-
-// The graph with the steps of an operator in its place, if its rule has any. What steps leave to later ones
-// has the shape of the operator's result.
-class Expansion {
- public:
-  Expansion(const graph::ForwardGraph& from, const Profile& profile) : graph_(from), profile_(profile) {}
-
-  graph::ForwardGraph run() {
-    graph_.ops = expanded(std::move(graph_.ops));
-    for (std::size_t i = 0; i < graph_.bodies.size(); ++i)
-      graph_.bodies[i].ops = expanded(std::move(graph_.bodies[i].ops));
-    return std::move(graph_);
-  }
-
- private:
-  std::vector<graph::Op> expanded(std::vector<graph::Op> ops) {
-    std::vector<graph::Op> result;
-    result.reserve(ops.size());
-    for (graph::Op& op : ops) {
-      const OpRule& rule = profile_.rule(op.kind);
-      if (rule.steps.empty() || op.outputs.size() != 1 || !op.bodies.empty())
-        result.push_back(std::move(op));
-      else
-        add_steps(op, rule.steps, result);
-    }
-    return result;
-  }
-
-  void add_steps(const graph::Op& op, const std::vector<OpRule::Step>& steps, std::vector<graph::Op>& to) {
-    std::vector<graph::ValueId> made;
-    for (const OpRule::Step& step : steps) {
-      graph::Op fresh = {
-          .kind = step.kind, .name = op.name, .inputs = {}, .weights = op.weights, .outputs = {}};
-      for (const std::string& word : step.arguments) {
-        graph::Argument argument;
-        if (word[0] >= 'a')
-          argument.value = made[static_cast<std::size_t>(word[0] - 'a')];
-        else if (const auto at = static_cast<std::size_t>(word[0] - '1'); at < op.arguments.size())
-          argument = op.arguments[at];
-        else if (op.arguments.empty() && at < op.inputs.size())
-          argument.value = op.inputs[at];
-        fresh.arguments.push_back(argument);
-        if (argument.value && std::ranges::find(fresh.inputs, *argument.value) == fresh.inputs.end())
-          fresh.inputs.push_back(*argument.value);
-      }
-      made.push_back(op.outputs.front());
-      if (made.size() < steps.size()) {
-        made.back() = graph::ValueId{static_cast<std::uint32_t>(graph_.values.size())};
-        graph::Value value = graph_.value(op.outputs.front());
-        value.name += fmt::format(".{}", step.kind);
-        graph_.values.push_back(std::move(value));
-      }
-      fresh.outputs.push_back(made.back());
-      to.push_back(std::move(fresh));
-    }
-  }
-
-  graph::ForwardGraph graph_;
-  const Profile& profile_;
-};
-
 // --- What rules see of an operator.
 
 // Names and functions for the rules of operators of `graph`; sizes that rules choose become symbols of `to`.
@@ -112,29 +50,37 @@ class OperatorScope {
     return std::ranges::all_of(op.inputs, known) && std::ranges::all_of(op.outputs, known);
   }
 
-  // Whether the profile says what the operator needs as it stands.
-  bool is_accounted_for(const graph::Op& op) {
+  // What of the operator as it stands the profile says nothing about: its kind, or "Conv.pads" for an
+  // attribute; empty if it says what the operator needs.
+  std::string unaccounted(const graph::Op& op) {
     const FileRules& file = profile_.file;
-    if (file.movers.contains(op.kind)) return true;
     const auto rule = profile_.ops.find(op.kind);
-    if (rule == profile_.ops.end() && !file.plain.contains(op.kind)) return false;
+    const bool moves = file.movers.contains(op.kind), listed = moves || file.plain.contains(op.kind);
+    if (rule == profile_.ops.end() && !listed) return op.kind;
+    static const std::vector<std::string> kNoNames;
+    const std::vector<std::string>* const known = rule == profile_.ops.end() ? &kNoNames
+                                                  : rule->second.attributes  ? &*rule->second.attributes
+                                                                             : nullptr;
+    if (known != nullptr)
+      for (const auto& [name, value] : op.attributes)
+        if (std::ranges::find(*known, name) == known->end()) return attribute_of(op, name);
     const auto is_known_type = [&](graph::ValueId id) {
       const std::optional<graph::DType>& dtype = graph_.value(id).dtype;
       return !dtype || file.types.empty() || std::ranges::find(file.types, *dtype) != file.types.end();
     };
-    if (rule == profile_.ops.end())
-      return std::ranges::all_of(op.inputs, is_known_type) && std::ranges::all_of(op.outputs, is_known_type);
-    const OpRule& of_kind = rule->second;
-    const auto is_known = [&](const auto& attribute) {
-      return !of_kind.attributes ||
-             std::ranges::find(*of_kind.attributes, attribute.first) != of_kind.attributes->end();
-    };
-    if (!std::ranges::all_of(op.attributes, is_known)) return false;
-    if (!of_kind.condition.text().empty()) return !is_sized(op) || of_kind.condition.evaluate(of(op)).truth();
-    const bool shares = !of_kind.view.text().empty() || !of_kind.without.text().empty();
-    return shares ||
-           (std::ranges::all_of(op.inputs, is_known_type) && std::ranges::all_of(op.outputs, is_known_type));
+    if (rule != profile_.ops.end()) {
+      const OpRule& of_kind = rule->second;
+      if (!of_kind.condition.text().empty())
+        return !is_sized(op) || of_kind.condition.evaluate(of(op)).truth() ? "" : op.kind;
+      if (!of_kind.view.text().empty() || !of_kind.without.text().empty()) return "";
+    }
+    const bool known_types =
+        std::ranges::all_of(op.inputs, is_known_type) && std::ranges::all_of(op.outputs, is_known_type);
+    return moves || known_types ? "" : op.kind;
   }
+
+  // Attributes that rules have read, although their values were not kept.
+  const std::set<std::string>& unread() const { return unread_; }
 
   // The value at a position of the inputs, from 0; nothing if a weight or nothing is there.
   static std::optional<graph::ValueId> value_at(const graph::Op& op, std::size_t position) {
@@ -165,9 +111,14 @@ class OperatorScope {
     return attribute(op, name);
   }
 
-  static assets::Datum attribute(const graph::Op& op, std::string_view name) {
+  static std::string attribute_of(const graph::Op& op, std::string_view name) {
+    return fmt::format("{}.{}", op.kind, name);
+  }
+
+  assets::Datum attribute(const graph::Op& op, std::string_view name) {
     for (const auto& [key, value] : op.attributes) {
       if (key != name) continue;
+      if (std::holds_alternative<std::monostate>(value)) unread_.insert(attribute_of(op, name));
       if (const auto* const number = std::get_if<std::int64_t>(&value)) return assets::Datum(*number);
       if (const auto* const real = std::get_if<double>(&value)) return assets::Datum(*real);
       if (const auto* const text = std::get_if<std::string>(&value)) return assets::Datum(*text);
@@ -270,6 +221,7 @@ class OperatorScope {
   std::span<const graph::Tensor> tensors_;
   const Profile& profile_;
   graph::ForwardGraph& to_;
+  std::set<std::string> unread_;
   std::uint64_t work_ = kMostWork;
 };
 
@@ -287,6 +239,7 @@ class FileGraph {
     to_.chosen = from.chosen;
     to_.sizes = from.sizes;
     to_.opset = from.opset;
+    unaccounted_.insert(from.unaccounted.begin(), from.unaccounted.end());
     open_.resize(from.symbols.size(), false);
     for (const bool open : {true, false})
       for (const graph::NamedSize& size : from.sizes)
@@ -317,6 +270,7 @@ class FileGraph {
       std::ranges::copy_if(made_, std::back_inserter(held),
                            [&](graph::ValueId id) { return !is_used_[index(id)]; });
     }
+    unaccounted_.insert(scope_.unread().begin(), scope_.unread().end());
     to_.unaccounted.assign(unaccounted_.begin(), unaccounted_.end());
     return std::move(to_);
   }
@@ -491,10 +445,10 @@ class FileGraph {
       add(id);
       fresh.temporaries.push_back(now_[index(id)]);
     }
-    if (scope_.is_accounted_for(op))
-      add_temporaries(op, rule, fresh);
+    if (std::string part = scope_.unaccounted(op); !part.empty())
+      unaccounted_.insert(std::move(part));
     else
-      unaccounted_.insert(op.kind);
+      add_temporaries(op, rule, fresh);
     for (const graph::ValueId id : used_by(op))
       if (constant_[index(id)] == nullptr) give_up(place_of(id));
     for (const graph::ValueId id : op.outputs) give_up(place_of(id));
@@ -587,7 +541,7 @@ graph::ForwardGraph with_profile(const graph::ForwardGraph& graph, const Profile
   const auto any_has = [&](const auto& part) { return std::ranges::any_of(part.ops, has_steps); };
   if (!any_has(graph) && std::ranges::none_of(graph.bodies, any_has))
     return FileGraph(graph, tensors, profile).run();
-  const graph::ForwardGraph expanded = Expansion(graph, profile).run();
+  const graph::ForwardGraph expanded = with_steps(graph, profile);
   return FileGraph(expanded, tensors, profile).run();
 }
 

@@ -37,18 +37,22 @@ graph::ForwardGraph lower(const BoundModel& model, const Profile& profile);
 // With "hold_block_inputs" the graph's inputs, and results that nothing uses, live to its last operator.
 // Temporaries are left out if a size of the operator is unknown; one whose size does not fit in 64 bits has
 // no shape. An operator with "steps" is replaced by them. Operators that the profile does not account for
-// have no temporaries, and ForwardGraph::unaccounted names their kinds. `tensors` are those of the file,
-// whose shapes rules may use. Other fields of a profile apply to architectures only. The bodies of If, Loop
-// and Scan run before their operator, one after the other, so the larger branch decides the peak. Each body
-// runs once and is planned separately. Values that a loop collects from its turns count as its outputs.
-// Source: onnxruntime/core/framework/allocation_planner.cc, checked against the calls of onnxruntime's
-// allocator interface (tests/interop/test_onnx_peak.py).
+// have no temporaries. ForwardGraph::unaccounted names their kinds, or the attribute that the profile does
+// not know or whose value was not kept ("Conv.pads"). `tensors` are those of the file, whose shapes rules may
+// use. Other fields of a profile apply to architectures only. The bodies of If, Loop and Scan run before
+// their operator, one after the other, so the larger branch decides the peak. Each body runs once and is
+// planned separately. Values that a loop collects from its turns count as its outputs. Source:
+// onnxruntime/core/framework/allocation_planner.cc, checked against the calls of onnxruntime's allocator
+// interface (tests/interop/test_onnx_peak.py).
 //
 // Values are renumbered: inputs, then in the order in which they are made. Throws Error{malformed} at the
 // place in the profile for a rule that gives no size or no valid input number. Throws Error{limit} for more
 // than 500,000 temporaries, and if operators use weights of constants more than 4,000,000 times.
 graph::ForwardGraph with_profile(const graph::ForwardGraph& graph, const Profile& profile,
                                  std::span<const graph::Tensor> tensors = {});
+
+// The graph with the steps of an operator in its place, if its rule has any.
+graph::ForwardGraph with_steps(const graph::ForwardGraph& graph, const Profile& profile);
 
 // The number of values that use another value's memory.
 std::size_t sharing_values(const graph::ForwardGraph& graph);
