@@ -275,6 +275,7 @@ TEST(Bind, SettingsThatNobodyReadsAreLeft) {
   const auto left = [](std::string_view config) {
     const forward::Architecture architecture = forward::parse_architecture(
         R"json({"family":"f","settings":{"known.*":"true","heads":"value == size"},
+                "let":{"wide":"size > 100 ? big : size ?? older"},
                 "main":["x = embed ids @w[size, 2]"]})json",
         "a.json");
     const forward::ModelConfig model(config, "config.json");
@@ -283,6 +284,8 @@ TEST(Bind, SettingsThatNobodyReadsAreLeft) {
   EXPECT_EQ(left(R"({"size":7,"rms_norm_eps":1e-5,"rope_scaling":{"factor":2},"known":{"a":1}})"), "");
   EXPECT_EQ(left(R"({"size":7,"heads":7})"), "");
   EXPECT_EQ(left(R"({"size":7,"heads":8,"off":false,"on":true})"), "'heads' is 8, 'on' is true");
+  // what an expression names stands behind what it has looked at
+  EXPECT_EQ(left(R"({"size":7,"big":1,"older":2,"bigger":3})"), "'bigger' is 3");
 }
 
 // What stands at the top is another part's, but for what holds for all parts.

@@ -88,7 +88,7 @@ def candidates(key, value, layers):
 def variants(config):
     """(name, [the changes to try until one can be built]) for every setting of the configuration."""
     settings = config.to_dict()
-    layers = next(settings[key] for key in ("num_hidden_layers", "n_layer", "num_layers") if key in settings)
+    layers = next((settings[key] for key in ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers") if key in settings), 2)
     for key, value in settings.items():
         if key in LEFT_OUT:
             continue

@@ -9,6 +9,7 @@
 #include "core/graph/names/tensor_names.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -90,6 +91,7 @@ class Binder {
     for (const auto& [name, value] : architecture_.let) {
       read_.begin_line();
       const assets::Datum result = value.evaluate(scope_);
+      mention(value);
       if (result.null()) value.place().fail("'{}' is missing", safe_display(value.text(), 60));
       names_.insert_or_assign(name, result);
       read_.define(name);
@@ -126,6 +128,28 @@ class Binder {
         configured_.emplace(std::string(name), model_.config.get(name)).first->second;
     read_.is_setting(name, !value.null());
     return value;
+  }
+
+  // Settings that an expression names and has not looked at count as read, too: what it has looked at, such
+  // as the tensors of the file, stands for them.
+  void mention(const assets::Expression& expression) {
+    const auto is_name = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+    };
+    const std::string_view text = expression.text();
+    if (text.empty() || !mentioned_.insert(&expression).second) return;
+    for (std::size_t at = 0; at < text.size();) {
+      if (text[at] == '\'') {
+        at = std::min(text.find('\'', at + 1), text.size() - 1) + 1;
+        continue;
+      }
+      std::size_t end = at;
+      while (end < text.size() && is_name(text[end])) ++end;
+      const std::string_view name = text.substr(at, end - at);
+      if (!name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 && !names_.contains(name))
+        read_.is_setting(name, model_.config.given(name));
+      at = std::max(end, at + 1);
+    }
   }
 
   // The sizes of a pass (B, S, P, T) as symbols for attributes; they get numbers when a pass is evaluated.
@@ -212,7 +236,9 @@ class Binder {
       if (++lines_ > kMostLines)
         throw Error(ErrorCode::limit, {.file = architecture_.path}, "loops with more than 100,000 lines");
       read_.begin_line();
-      if (line.condition.text() != "" && !line.condition.evaluate(scope_).truth()) continue;
+      const bool holds = line.condition.text() == "" || line.condition.evaluate(scope_).truth();
+      mention(line.condition);
+      if (!holds) continue;
       const bool stored = stored_only || line.stored_only;
       if (line.kind == OpLine::Kind::each)
         loop(line, prefix, stored);
@@ -338,7 +364,8 @@ class Binder {
           spec, graph::DType::f32, to);
     if (!spec.bias) return;
     const std::string bias = base + ".bias";
-    if (header_ ? found(bias) : spec.bias_if.text() == "" || spec.bias_if.evaluate(scope_).truth()) {
+    const bool asked = spec.bias_if.text() == "" || spec.bias_if.evaluate(scope_).truth();
+    if (header_ ? found(bias) : asked) {
       if (shape.empty()) spec.place.fail("a scalar has no bias");
       const bool transposed = std::ranges::any_of(
           line.attributes, [](const auto& attribute) { return attribute.first == "layout"; });
@@ -493,6 +520,7 @@ class Binder {
   std::size_t tensors_ = 0;
   mutable SettingsRead read_;                                             // by expressions, for messages
   mutable std::map<std::string, assets::Datum, std::less<>> configured_;  // values of keys that were read
+  std::unordered_set<const assets::Expression*> mentioned_;
   std::size_t lines_ = 0;
   std::uint64_t work_ = kMostWork;
   std::uint32_t turns_ = 0, turn_ = 0;  // see BoundOp
