@@ -39,9 +39,8 @@ graph::MetaGraph read_hf_index(const Source& source);
 // A single .safetensors file, with the config.json beside it as metadata.
 Match sniff_safetensors(std::string_view head, std::string_view path);
 graph::MetaGraph read_safetensors(const Source& source);
-// Tensors, __metadata__ and notes of one file. Opens no siblings. `names`, if not null, receives an index
-// from tensor name to position.
-graph::MetaGraph read_safetensors_file(const io::SourceFile& file, graph::NameIndex* names = nullptr);
+// Tensors, __metadata__ and notes of one file. Opens no siblings.
+graph::MetaGraph read_safetensors_file(const io::SourceFile& file);
 // Gives back the memory that it keeps for the next file.
 void forget_safetensors_memory();
 

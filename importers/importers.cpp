@@ -194,18 +194,19 @@ graph::MetaGraph import_source(const Source& source) {
   note_unopened(source, graph);
   if (importer.id == "hf_index" && graph.tensors.empty() && graph.missing.empty())
     graph.note(graph::Severity::warning, {}, "the index maps no tensors: its weight_map is empty");
-  const graph::packed::StoredModules modules = validated_modules(graph);
   SmallTensors small(source, graph);
-  graph::LogicalTensors packed =
-      graph::packed::find_logical_tensors(graph, modules, [&](graph::TensorId id) { return small.read(id); });
+  graph::LogicalTensors packed = graph::packed::find_logical_tensors(
+      graph, validated_modules(graph), [&](graph::TensorId id) { return small.read(id); });
   // after those that the format itself has, whose codes are no others' parts
   std::unordered_set<std::size_t> taken;
   for (const graph::LogicalTensor& weight : graph.logical) taken.insert(graph::index(weight.codes));
   std::erase_if(packed.tensors, [&](const graph::LogicalTensor& weight) {
     return taken.contains(graph::index(weight.codes));
   });
-  graph.logical.insert(graph.logical.end(), std::make_move_iterator(packed.tensors.begin()),
-                       std::make_move_iterator(packed.tensors.end()));
+  if (graph.logical.empty())  // mostly; there may be a hundred thousand
+    graph.logical = std::move(packed.tensors);
+  else
+    std::ranges::move(packed.tensors, std::back_inserter(graph.logical));
   graph.notes.insert(graph.notes.end(), packed.notes.begin(), packed.notes.end());
   return graph;
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -22,6 +23,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace loadline::importers {
 
@@ -31,10 +33,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_inside(const fs::path& path, const fs::path& folder) {
-  const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
-  (void)rest;
-  return end == folder.end();
+// For real paths, which hold no links, no dots and no doubled slashes.
+bool is_inside(std::string_view path, std::string_view folder) {
+  if (folder == "/") return path.starts_with('/');
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
 // The blobs/ folders in which links of a Hugging Face snapshot may end.
@@ -72,9 +74,10 @@ ModelFolder::ModelFolder(const fs::path& folder, bool follow_links)
   for (fs::path& blobs : snapshot_blobs(real)) allowed_.push_back(std::move(blobs));
 }
 
-bool ModelFolder::allows(const fs::path& real) const {
-  return follow_links_ ||
-         std::ranges::any_of(allowed_, [&](const fs::path& folder) { return is_inside(real, folder); });
+bool ModelFolder::allows(std::string_view real) const {
+  return follow_links_ || std::ranges::any_of(allowed_, [&](const fs::path& folder) {
+           return is_inside(real, folder.native());
+         });
 }
 
 std::shared_ptr<const io::SourceFile> ModelFolder::open(const std::string& name,
@@ -86,13 +89,15 @@ std::shared_ptr<const io::SourceFile> ModelFolder::open(const std::string& name,
   io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd && (errno == ENOENT || errno == ENOTDIR)) return nullptr;
   if (!fd) throw system_error(path, "open", errno);
-  std::error_code failure;
-  const fs::path real = fs::read_symlink(fmt::format("/proc/self/fd/{}", fd.get()), failure);
-  if (failure) throw system_error(path, "resolve", failure.value());
+  std::array<char, PATH_MAX> text;  // the begin of a longer path decides as well
+  const std::string link = fmt::format("/proc/self/fd/{}", fd.get());
+  const ssize_t length = ::readlink(link.c_str(), text.data(), text.size());
+  if (length < 0) throw system_error(path, "resolve", errno);
+  const std::string_view real(text.data(), static_cast<std::size_t>(length));
   if (!allows(real))
     throw Error(ErrorCode::unsupported, {.file = path}, "{}links to '{}', outside the model's folder",
                 asked_by.empty() ? "" : fmt::format("asked for by '{}': ", safe_display(asked_by)),
-                safe_display(real.string(), 200))
+                safe_display(real, 200))
         .with({"follow_links", "on"});
   auto file = std::make_shared<const io::SourceFile>(io::SourceFile::adopt(std::move(fd), path));
   if (file->size() < kMostPointer) refuse_known(*file);

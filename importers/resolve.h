@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline::importers {
@@ -33,7 +34,7 @@ class ModelFolder {
   std::shared_ptr<const io::SourceFile> open(const std::string& name, const std::string& asked_by = "") const;
 
  private:
-  bool allows(const std::filesystem::path& real) const;
+  bool allows(std::string_view real) const;
 
   std::filesystem::path folder_;                // as shown to the user
   std::vector<std::filesystem::path> allowed_;  // resolved; the first is the folder itself

@@ -40,9 +40,10 @@ void check_tensor(const MetaGraph& graph, const Tensor& tensor) {
       fail(graph, tensor, "starts at byte {} of a {} byte storage", tensor.offset, storage.bytes);
     return;
   }
-  const auto elements = spanned_elements(tensor);
+  // without calls for the usual tensors: a processor waits for an optional that a call returns
+  const auto elements = tensor.strides.empty() ? element_count(tensor.shape) : spanned_elements(tensor);
   std::optional<std::uint64_t> bytes;
-  if (elements)  // without a call for the usual types
+  if (elements)
     bytes = type.block_elements == 1 ? checked_mul(*elements, type.block_bytes)
                                      : packed_byte_size(tensor.dtype, *elements);
   if (!bytes && elements && *elements % type.block_elements != 0)

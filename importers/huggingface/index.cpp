@@ -72,17 +72,12 @@ constexpr std::size_t kMostAhead = 256;  // files open at a time, but for those 
 constexpr std::uint64_t kReadAhead = 128 << 10;
 
 // The content decides the format; for a name with .safetensors the sniff is skipped.
-graph::MetaGraph read_shard(const io::SourceFile& file, graph::NameIndex& names) {
-  if (file.path().ends_with(".safetensors")) return read_safetensors_file(file, &names);
+graph::MetaGraph read_shard(const io::SourceFile& file) {
+  if (file.path().ends_with(".safetensors")) return read_safetensors_file(file);
   const std::string head = file.head(kSniffBytes);
   const bool zip = sniff_torch_zip(head, file.path()) == Match::yes;
-  if (!zip && sniff_torch_legacy(head, file.path()) != Match::yes) return read_safetensors_file(file, &names);
-  graph::MetaGraph graph = zip ? read_torch_zip_file(file) : read_torch_legacy_file(file);
-  names = graph::NameIndex(graph.tensors.size());
-  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i)
-    names.add(graph.tensors[i].name, graph.tensors[i].name.hash(), i,
-              [&](std::uint32_t at) { return graph.tensors[at].name.view(); });
-  return graph;
+  if (!zip && sniff_torch_legacy(head, file.path()) != Match::yes) return read_safetensors_file(file);
+  return zip ? read_torch_zip_file(file) : read_torch_legacy_file(file);
 }
 
 // Opens files well ahead and asks the system to read their beginnings, so that parsing one shard overlaps
@@ -127,7 +122,7 @@ class ShardLoop {
   static void read(Shard& shard) {
     if (!shard.file) return;
     try {
-      shard.opened.graph = read_shard(*shard.file, shard.opened.names);
+      shard.opened.graph = read_shard(*shard.file);
     } catch (...) {
       shard.opened.error = std::current_exception();
     }
@@ -203,8 +198,7 @@ class JoinedModel {
   void add(const std::string& name, OpenedShard opened) {
     if (opened.error && !error) error = opened.error;
     shards.push_back({name, graph::kNoFile, graph.tensors.size()});
-    if (!opened.graph) return;  // and no names: a shard that turned out bad may have some, but no tensors
-    shards.back().names = std::move(opened.names);
+    if (!opened.graph) return;
     graph::MetaGraph& from = *opened.graph;
     const graph::FileId file{static_cast<std::uint32_t>(graph.files.size())};
     shards.back().file = file;
@@ -282,8 +276,7 @@ class Report {
   }
 
   void add_shard(std::uint32_t number) {
-    const std::size_t end =
-        number + 1 < shards_.size() ? shards_[number + 1].first_tensor : graph_.tensors.size();
+    const std::size_t end = check_.end_of(number);
     for (std::size_t i = shards_[number].first_tensor; i < end; ++i) {
       if (check_.planned(i) == number) continue;
       if (!copies_) copies_ = check_.settle_copies(graph_.files.front().path);

@@ -68,7 +68,6 @@ class HfWeightMap {
 // The result for one shard: a graph, an error, or neither if there is no such file.
 struct OpenedShard {
   std::optional<graph::MetaGraph> graph = {};
-  graph::NameIndex names = graph::NameIndex();  // the positions of its tensors
   std::exception_ptr error = {};
 };
 
@@ -89,9 +88,8 @@ std::vector<std::string> likely_shards(const io::SourceFile& index);
 // One shard of the joined model. Its tensors are consecutive in the joined graph.
 struct JoinedShard {
   std::string name;
-  graph::FileId file = graph::kNoFile;          // kNoFile: there is no such file
-  std::size_t first_tensor = 0;                 // in the joined graph; ends at the next shard's first_tensor
-  graph::NameIndex names = graph::NameIndex();  // positions counted from first_tensor
+  graph::FileId file = graph::kNoFile;  // kNoFile: there is no such file
+  std::size_t first_tensor = 0;         // in the joined graph; ends at the next shard's first_tensor
 };
 
 // Looks up each entry of the index among the tensors, in one pass on several threads. The result does not
@@ -110,6 +108,9 @@ class HfIndexCheck {
   std::vector<std::string> listed() const;
   // The shard in which the index places a tensor of the graph; kNoShard if it does not name the tensor.
   std::uint32_t planned(std::size_t tensor) const { return planned_[tensor].load(std::memory_order_relaxed); }
+
+  // Behind the last tensor of a shard.
+  std::size_t end_of(std::uint32_t shard) const;
 
   // An entry of the index whose shard is missing or does not hold the tensor.
   struct Promise {
@@ -145,11 +146,19 @@ class HfIndexCheck {
   std::uint32_t shard_number(Piece& piece, std::string_view name);
   void index_names() const;
   std::uint32_t shard_of(std::size_t tensor) const;
-  std::optional<std::uint32_t> find(Piece& piece, std::string_view name, const JoinedShard& shard) const;
+  std::optional<std::uint32_t> find(Piece& piece, std::string_view name, std::uint32_t shard);
+  std::optional<std::uint32_t> find_in(std::uint32_t shard, std::string_view name, std::uint32_t hash);
 
   std::span<const graph::Tensor> tensors_;
   std::span<const JoinedShard> shards_;
   graph::NameIndex shard_names_;
+  // The tensors of one shard by name, indexed when the first is looked up by it: most are found by their
+  // place.
+  struct ShardTensors {
+    std::once_flag indexed;
+    graph::NameIndex names;
+  };
+  std::vector<ShardTensors> in_shard_;
   mutable std::once_flag indexed_;
   mutable graph::NameIndex names_;
   mutable std::map<std::uint32_t, std::vector<std::uint32_t>> repeated_;  // by the first tensor of a name

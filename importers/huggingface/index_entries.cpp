@@ -111,12 +111,12 @@ std::size_t read_plain_entries(std::string_view text, Each each) {
   for (;;) {
     plain.skip_blanks();
     behind = plain.position();
-    const auto tensor = plain.string();
-    if (!tensor || !plain.take(':')) return behind;
+    const std::string_view tensor = plain.string();
+    if (tensor.data() == nullptr || !plain.take(':')) return behind;
     plain.skip_blanks();
-    const auto shard = plain.string();
-    if (!shard || !plain.take(',')) return behind;
-    each(*tensor, *shard);
+    const std::string_view shard = plain.string();
+    if (shard.data() == nullptr || !plain.take(',')) return behind;
+    each(tensor, shard);
   }
 }
 
@@ -199,6 +199,7 @@ HfIndexCheck::HfIndexCheck(std::span<const graph::Tensor> tensors, std::span<con
     : tensors_(tensors),
       shards_(shards),
       shard_names_(shards.size()),
+      in_shard_(shards.size()),
       planned_(tensors.size()),
       listed_(shards.size()) {
   for (std::uint32_t i = 0; i < shards_.size(); ++i)
@@ -240,7 +241,7 @@ void HfIndexCheck::run(HfWeightMap& index, const std::string& path) {
 void HfIndexCheck::take(Piece& piece, std::string_view tensor, std::string_view shard) {
   const std::uint32_t number = shard_number(piece, shard);
   if (number == kNoShard) return;
-  const auto at = find(piece, tensor, shards_[number]);
+  const auto at = find(piece, tensor, number);
   if (at) {
     piece.found[piece.count++ % piece.found.size()] = *at;
     // cheaper than an exchange: run() finds what two threads do at the same time
@@ -266,8 +267,7 @@ std::uint32_t HfIndexCheck::shard_number(Piece& piece, std::string_view name) {
   return kNoShard;
 }
 
-std::optional<std::uint32_t> HfIndexCheck::find(Piece& piece, std::string_view name,
-                                                const JoinedShard& shard) const {
+std::optional<std::uint32_t> HfIndexCheck::find(Piece& piece, std::string_view name, std::uint32_t shard) {
   const auto size = static_cast<std::uint32_t>(piece.found.size());
   const auto follows = [&](std::uint32_t lag) -> std::optional<std::uint32_t> {
     if (lag > piece.count) return std::nullopt;
@@ -280,11 +280,26 @@ std::optional<std::uint32_t> HfIndexCheck::find(Piece& piece, std::string_view n
   for (std::uint32_t lag = 1; lag <= size; ++lag)
     if (const auto at = follows(lag)) return at;
   const std::uint32_t hash = graph::name_hash(name);
-  const auto here = shard.names.find(
-      name, hash, [&](std::uint32_t i) { return tensors_[shard.first_tensor + i].name.view(); });
-  if (here) return static_cast<std::uint32_t>(shard.first_tensor + *here);
+  if (const auto here = find_in(shard, name, hash)) return here;
   index_names();
   return names_.find(name, hash, [this](std::uint32_t i) { return tensors_[i].name.view(); });
+}
+
+std::optional<std::uint32_t> HfIndexCheck::find_in(std::uint32_t shard, std::string_view name,
+                                                   std::uint32_t hash) {
+  ShardTensors& in = in_shard_[shard];
+  const auto text_of = [this](std::uint32_t i) { return tensors_[i].name.view(); };
+  std::call_once(in.indexed, [&] {
+    const std::size_t begin = shards_[shard].first_tensor, end = end_of(shard);
+    in.names = graph::NameIndex(end - begin);
+    for (std::size_t i = begin; i < end; ++i)
+      in.names.add(tensors_[i].name, tensors_[i].name.hash(), static_cast<std::uint32_t>(i), text_of);
+  });
+  return in.names.find(name, hash, text_of);
+}
+
+std::size_t HfIndexCheck::end_of(std::uint32_t shard) const {
+  return shard + 1 < shards_.size() ? shards_[shard + 1].first_tensor : tensors_.size();
 }
 
 void HfIndexCheck::index_names() const {

@@ -1,5 +1,6 @@
 // A .safetensors file: its header, then the checks of shapes and offsets.
 
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/name.h"
@@ -95,8 +96,7 @@ SpareScratch& spare_scratch() {
 // parser makes of the header is the law; read_plain() is quicker for what it takes.
 class HeaderReader : GraphReader {
  public:
-  HeaderReader(const io::SourceFile& file, graph::NameIndex* names)
-      : GraphReader(file, "safetensors"), index_(names) {}
+  explicit HeaderReader(const io::SourceFile& file) : GraphReader(file, "safetensors") {}
 
   graph::MetaGraph read() {
     read_text();
@@ -153,18 +153,19 @@ class HeaderReader : GraphReader {
     bool seen = false;
     if (!text.take('{')) return false;
     do {
-      const auto name = text.string();
-      if (!name || !text.take(':')) return false;
-      if (*name != "__metadata__") {
-        if (!read_plain_entry(text, *name)) return false;
+      const std::string_view name = text.string();
+      if (name.data() == nullptr || !text.take(':')) return false;
+      if (name != "__metadata__") {
+        if (!read_plain_entry(text, name)) return false;
         continue;
       }
       if (std::exchange(seen, true) || !text.take('{')) return false;
       do {
-        const auto key = text.string();
-        const auto value = key && text.take(':') ? text.string() : std::nullopt;
-        if (!value) return false;
-        metadata.emplace_back(*key, *value);
+        const std::string_view key = text.string();
+        const bool behind = key.data() != nullptr && text.take(':');
+        const std::string_view value = behind ? text.string() : std::string_view();
+        if (value.data() == nullptr) return false;
+        metadata.emplace_back(key, value);
       } while (text.take(','));
       if (!text.take('}')) return false;
     } while (text.take(','));
@@ -180,26 +181,22 @@ class HeaderReader : GraphReader {
     Entry& entry = scratch_.entries.emplace_back();
     entry.name = name;
     if (!text.take("{\"dtype\":")) return false;
-    const auto dtype = text.string();
-    if (!dtype || !text.take(",\"shape\":[")) return false;
-    entry.dtype = *dtype;
+    entry.dtype = text.string();
+    if (entry.dtype.data() == nullptr || !text.take(",\"shape\":[")) return false;
     numbers_.clear();
     if (!text.take(']')) {
       do {
-        const auto number = text.number();
-        if (!number) return false;
-        numbers_.push_back(*number);
+        numbers_.push_back(text.number());
+        if (numbers_.back() == PlainJson::kNoNumber) return false;
       } while (text.take(','));
       if (!text.take(']')) return false;
     }
     entry.shape = graph::Shape(std::span<const std::uint64_t>(numbers_));
     if (!text.take(",\"data_offsets\":[")) return false;
-    const auto begin = text.number();
-    const auto end = begin && text.take(',') ? text.number() : std::nullopt;
-    if (!end || !text.take("]}")) return false;
-    entry.begin = *begin;
-    entry.end = *end;
-    return true;
+    entry.begin = text.number();
+    if (entry.begin == PlainJson::kNoNumber || !text.take(',')) return false;
+    entry.end = text.number();
+    return entry.end != PlainJson::kNoNumber && text.take("]}");
   }
 
   void reserve_entries() {
@@ -328,11 +325,11 @@ class HeaderReader : GraphReader {
                   safe_display(entry.dtype, 40));
       return graph::DType::opaque;
     }
-    const auto needed = graph::byte_size(*known, *count);
-    const auto what = [&] {
-      return fmt::format("{} {}", shape_text(entry.shape), graph::dtype_info(*known).name);
-    };
-    if (!needed && *count % graph::dtype_info(*known).block_elements != 0)
+    const graph::DTypeInfo& info = graph::dtype_info(*known);
+    const auto needed = info.block_elements == 1 ? checked_mul(*count, info.block_bytes)  // without a call
+                                                 : graph::byte_size(*known, *count);
+    const auto what = [&] { return fmt::format("{} {}", shape_text(entry.shape), info.name); };
+    if (!needed && *count % info.block_elements != 0)
       throw at_tensor(entry.name, "{} does not fill whole bytes", what());
     if (!needed) throw at_tensor(entry.name, "{} overflows 64 bits", what());
     if (*needed != entry.end - entry.begin)
@@ -351,7 +348,6 @@ class HeaderReader : GraphReader {
     for (std::uint32_t i = 0; i < names.size(); ++i)
       if (index.add(names[i], names[i].hash(), i, [&](std::uint32_t at) { return texts[at]; }))
         throw at_tensor(texts[i], "the name occurs twice in the header");
-    if (index_ != nullptr) *index_ = std::move(index);
     return names;
   }
 
@@ -379,9 +375,12 @@ class HeaderReader : GraphReader {
         throw at_tensor(entry.name, "its data ends at {}, the file has {} bytes of data", entry.end,
                         data_bytes);
       at = entry.end;
-      const graph::StorageId storage = graph_.add_storage(
-          graph::plain_storage(graph::FileId{0}, data_start_ + entry.begin, entry.end - entry.begin));
-      graph_.tensors.push_back({std::move(names[i]), dtype, std::move(entry.shape), {}, storage, 0});
+      graph::Storage& storage = graph_.storages.emplace_back();  // filled where it stays
+      storage.file = graph::FileId{0};
+      storage.offset = data_start_ + entry.begin;
+      storage.bytes = storage.stored_bytes = entry.end - entry.begin;
+      const graph::StorageId id{static_cast<std::uint32_t>(i)};
+      graph_.tensors.push_back({std::move(names[i]), dtype, std::move(entry.shape), {}, id, 0});
     }
     if (at != data_bytes)
       graph_.note(graph::Severity::error, {},
@@ -389,7 +388,6 @@ class HeaderReader : GraphReader {
                   safe_display(file_.path()), data_bytes - at, data_start_ + at, file_.size());
   }
 
-  graph::NameIndex* index_;
   std::string_view text_;
   Scratch scratch_;
   std::vector<std::uint64_t> numbers_;
@@ -400,9 +398,7 @@ class HeaderReader : GraphReader {
 
 }  // namespace
 
-graph::MetaGraph read_safetensors_file(const io::SourceFile& file, graph::NameIndex* names) {
-  return HeaderReader(file, names).read();
-}
+graph::MetaGraph read_safetensors_file(const io::SourceFile& file) { return HeaderReader(file).read(); }
 
 void forget_safetensors_memory() { spare_scratch().clear(); }
 

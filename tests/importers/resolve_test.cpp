@@ -611,6 +611,13 @@ TEST(Containment, LinksOutsideNeedPermission) {
   write_file(folder / "model/model.safetensors.index.json", index_text("sub/b.safetensors"));
   EXPECT_EQ(error_of(folder / "model"),
             "unsupported b.safetensors 'model.safetensors.index.json' 'b.safetensors' >follow_links=on");
+  // into a folder whose name only begins like the model's
+  write_file(folder / "model-2/b.safetensors", one_tensor("b"));
+  fs::create_symlink(folder / "model-2/b.safetensors", folder / "model/c.safetensors");
+  write_file(folder / "model/model.safetensors.index.json", index_text("c.safetensors"));
+  EXPECT_EQ(error_of(folder / "model"),
+            "unsupported c.safetensors 'model.safetensors.index.json' 'b.safetensors' >follow_links=on");
+  fs::remove(folder / "model/c.safetensors");
   // a link that stays inside is fine, and so is opening through a link to the folder
   fs::remove(folder / "model/sub");
   write_file(folder / "model/sub/b.safetensors", one_tensor("b"));
