@@ -112,7 +112,9 @@ WriteReport write_model(const Conversion& conversion, const Layout& layout, Prog
   const io::ReadTensor read = [&](graph::TensorId id, std::uint64_t offset, std::span<std::byte> bytes) {
     tensors.read(id, offset, bytes);
   };
-  return write_layout(layout, *conversion.graph, read, conversion.write, progress);
+  WriteOptions write = conversion.write;
+  write.refuse_faults = conversion.options.strict;
+  return write_layout(layout, *conversion.graph, read, write, progress);
 }
 
 std::string output_name(std::string_view model_name, const Exporter& exporter, OutputKind kind) {

@@ -218,7 +218,10 @@ constexpr std::array<Option<Request>, 21> kOptions = {{
      .kind = OptionKind::flag,
      .title = "Strict",
      .brief = "fail instead of leaving anything out",
-     .help = "Fails, before anything is written, where the output would leave something out.",
+     .help =
+         "Fails, before anything is written, where the output would leave something out; and, before the "
+         "output appears, where a number of this run is too large for its new type, or infinite or NaN in "
+         "the source.",
      .access = access::flag<&Request::layout, &ExportOptions::strict>},
     {.id = "memory_budget",
      .group = kWriting,

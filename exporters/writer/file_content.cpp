@@ -246,16 +246,24 @@ void FileContent::read_part(const Window::Part& part, RecipeBuffers& buffers) co
   const Slot& slot = *part.slot;
   const auto copied = convert::copied_tensor(slot.recipe);
   const auto read = [&](std::uint64_t offset, std::span<std::byte> out) {
-    if (copied)
-      read_(*copied, offset, out);
-    else
-      buffers.reader(source_, read_, slot).read(offset, out);
+    if (copied) return read_(*copied, offset, out);
+    buffers.reader(source_, read_, slot).read(offset, out);
+  };
+  const auto note_faults = [&](bool again) {
+    if (copied) return;
+    const convert::NumberFaults found = buffers.reader(source_, read_, slot).take_faults();
+    if (again || !found.any()) return;
+    const std::lock_guard lock(mutex_);
+    convert::NumberFaults& all = faults_[&slot];
+    all.overflowed += found.overflowed;
+    all.special += found.special;
   };
   // an element, or block, that the window's border cuts is read whole
   const std::uint64_t unit = std::max<std::uint64_t>(graph::dtype_info(slot.dtype).block_bytes, 1);
   const auto read_cut = [&](std::uint64_t offset, std::span<std::byte> out) {
     std::vector<std::byte> whole(static_cast<std::size_t>(std::min(unit, slot.bytes - offset / unit * unit)));
     read(offset / unit * unit, whole);
+    note_faults(offset % unit != 0);  // the window before has counted them
     std::memcpy(out.data(), whole.data() + offset % unit, out.size());
   };
   std::uint64_t at = part.from;
@@ -268,10 +276,18 @@ void FileContent::read_part(const Window::Part& part, RecipeBuffers& buffers) co
   };
   if (at % unit != 0) cut(unit - at % unit);
   const std::uint64_t whole = out.size() / unit * unit;
-  if (whole > 0) read(at, out.first(static_cast<std::size_t>(whole)));
+  if (whole > 0) {
+    read(at, out.first(static_cast<std::size_t>(whole)));
+    note_faults(false);
+  }
   at += whole;
   out = out.subspan(static_cast<std::size_t>(whole));
   if (!out.empty()) cut(out.size());
+}
+
+std::map<const Slot*, convert::NumberFaults> FileContent::faults() const {
+  const std::lock_guard lock(mutex_);
+  return faults_;
 }
 
 void FileContent::fill(Window& window, RecipeBuffers& buffers) const {

@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -105,6 +107,9 @@ class FileContent {
   // Windows come in order; one thread at a time, which may be another than that of begin().
   void finish(Window& window);
 
+  // By slot, of the windows that are filled so far; from any thread.
+  std::map<const Slot*, convert::NumberFaults> faults() const;
+
  private:
   using Place = std::pair<std::uint64_t, std::size_t>;  // an offset, and a position in file_.checksums
 
@@ -126,6 +131,8 @@ class FileContent {
   std::size_t slot_ = 0, piece_ = 0;  // the next ones, or those under way
   std::vector<std::uint32_t> crcs_;   // parallel to file_.checksums
   std::vector<Place> places_;         // sorted
+  mutable std::mutex mutex_;
+  mutable std::map<const Slot*, convert::NumberFaults> faults_;
 };
 
 // --- Reads, computes, hashes and writes the windows of an output file on several threads.

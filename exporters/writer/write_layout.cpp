@@ -77,6 +77,7 @@ struct PartContext {
   Progress& progress;
   Consumption* consumption = nullptr;  // null: the source stays as it is
   io::WritePolicy policy = io::WritePolicy::drop_behind;
+  bool refuse_faults = false;
   std::uint64_t step = 0;  // bytes between checkpoints
 };
 
@@ -100,6 +101,7 @@ class PartWriter {
   std::uint64_t resumed_bytes() const { return resumed_; }  // that earlier runs had written
   std::uint64_t written_bytes() const { return written_; }
   std::uint64_t peak_anonymous() const { return peak_; }  // of this process, sampled at each window
+  const std::vector<FaultyTensor>& faulty() const { return faulty_; }
 
  private:
   void note_written(const OpenPart& part, std::uint64_t offset, std::span<const std::byte> bytes,
@@ -110,10 +112,28 @@ class PartWriter {
   std::uint64_t recipes_;
   Pipeline pipeline_;
   std::uint64_t resumed_ = 0, written_ = 0, peak_ = 0;
+  std::vector<FaultyTensor> faulty_;
   // of the file being written
   Checkpoint durable_;
   io::Xxh3 unverified_;  // of the bytes behind durable_.at, if the source is consumed
 };
+
+// In the order of the file.
+std::vector<FaultyTensor> faulty_tensors(const FileContent& content, const LayoutFile& file) {
+  std::vector<FaultyTensor> faulty;
+  const auto found = content.faults();
+  if (found.empty()) return faulty;
+  for (const Slot& slot : file.slots)
+    if (const auto at = found.find(&slot); at != found.end())
+      faulty.push_back({slot.name.str(), slot.dtype, at->second});
+  return faulty;
+}
+
+void refuse_faults(const FileContent& content, const LayoutFile& file) {
+  const WriteReport report{.files = {}, .faulty = faulty_tensors(content, file)};
+  if (!report.faulty.empty())
+    throw Error(ErrorCode::unsupported, "{}; without --strict they are written so", faults_text(report));
+}
 
 Checkpoint PartWriter::write(const OpenPart& part) {
   const LayoutFile& layout = context_.layout.files[part.file];
@@ -156,10 +176,15 @@ Checkpoint PartWriter::write(const OpenPart& part) {
   pipeline_.run(
       *content, durable_.at, layout.bytes, hash,
       {.write = [&](std::uint64_t at, std::span<const std::byte> bytes) { part.out.write_at(at, bytes); },
-       .written = [&](std::uint64_t at, std::span<const std::byte> bytes,
-                      std::uint64_t digest) { note_written(part, at, bytes, digest); },
+       .written =
+           [&](std::uint64_t at, std::span<const std::byte> bytes, std::uint64_t digest) {
+             if (context_.refuse_faults) refuse_faults(*content, layout);
+             note_written(part, at, bytes, digest);
+           },
        .step = waits ? context_.step : UINT64_MAX},
       context_.progress);
+  if (context_.refuse_faults) refuse_faults(*content, layout);
+  std::ranges::move(faulty_tensors(*content, layout), std::back_inserter(faulty_));
   if (durable_.at < layout.bytes || layout.bytes == 0) make_durable(part, {layout.bytes, hash.digest()});
   return durable_;
 }
@@ -311,6 +336,7 @@ class Writer {
                               .progress = progress_,
                               .consumption = consumption_ ? &*consumption_ : nullptr,
                               .policy = options_.policy,
+                              .refuse_faults = options_.refuse_faults,
                               .step = std::min(options_.checkpoint_bytes,
                                                consumption_ ? kConsumedStep : options_.checkpoint_bytes)};
     PartWriter writer(context, forecast_.buffers);
@@ -318,6 +344,7 @@ class Writer {
       write_part(work, writer, file);
     report_.bytes_written = writer.written_bytes();
     report_.bytes_resumed = writer.resumed_bytes();
+    report_.faulty = writer.faulty();
     report_.peak_host_bytes = writer.peak_anonymous() - std::min(writer.peak_anonymous(), anon_before_);
   }
 
@@ -438,6 +465,28 @@ class Writer {
 WriteReport write_layout(const Layout& layout, const graph::MetaGraph& source, const io::ReadTensor& reader,
                          const WriteOptions& options, Progress& progress) {
   return Writer(layout, source, reader, options, progress).write();
+}
+
+std::string faults_text(const WriteReport& report) {
+  constexpr std::size_t kMostNamed = 3;
+  const auto sentence = [&](std::uint64_t convert::NumberFaults::*count, std::string_view what) {
+    std::uint64_t numbers = 0;
+    std::vector<std::string> names;
+    graph::DType type = graph::DType::opaque;
+    for (const FaultyTensor& tensor : report.faulty) {
+      if (tensor.faults.*count == 0) continue;
+      numbers += tensor.faults.*count;
+      names.push_back(tensor.name);
+      if (names.size() == 1) type = tensor.dtype;
+    }
+    if (names.empty()) return std::string();
+    return fmt::format("{} in {} {}: {}", counted(numbers, "number"), counted(names.size(), "tensor"),
+                       fmt::format(fmt::runtime(what), graph::dtype_info(type).name),
+                       join_names(names, kMostNamed));
+  };
+  const std::string overflowed = sentence(&convert::NumberFaults::overflowed, "too large for {}"),
+                    special = sentence(&convert::NumberFaults::special, "infinite or NaN in the source");
+  return overflowed + (overflowed.empty() || special.empty() ? "" : "; ") + special;
 }
 
 // --- Reads every part back, then publishes.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "core/base/progress.h"
+#include "core/convert/recipe/recipe.h"
+#include "core/graph/dtype_and_shape.h"
 #include "core/io/atomic_file.h"
 #include "core/io/graph_reader.h"
 #include "exporters/exporter.h"
@@ -35,6 +37,7 @@ struct WriteOptions {
   bool consume = false;                        // give the source's disk space back as its bytes are written
   std::size_t consumable_files = SIZE_MAX;     // of the source: the first ones; the others stay
   bool verify = false;                         // read each file back and compare its hash before the rename
+  bool refuse_faults = false;                  // fail before anything with faulty numbers is in place
   bool sparse = false;                         // leave tensor bytes as holes and never call the reader
   std::optional<WriteShare> share = {};        // write this share only, and leave the end to join_parts()
   io::WritePolicy policy = io::WritePolicy::direct;
@@ -51,8 +54,16 @@ struct WrittenFile {
   std::uint64_t xxh3 = 0;  // XXH3-64 of the whole file; 0 for sparse output
 };
 
+// A tensor of the output with numbers that its type cannot hold, or that are no finite numbers in the source.
+struct FaultyTensor {
+  std::string name;
+  graph::DType dtype = graph::DType::opaque;
+  convert::NumberFaults faults;
+};
+
 struct WriteReport {
-  std::vector<WrittenFile> files;  // that this call wrote or found complete
+  std::vector<WrittenFile> files;         // that this call wrote or found complete
+  std::vector<FaultyTensor> faulty = {};  // among what this call converted; copies are not looked at
   std::uint64_t tensors = 0;
   std::uint64_t bytes_read = 0;  // from the source
   std::uint64_t bytes_written = 0;
@@ -81,6 +92,10 @@ struct WriteReport {
 // Error{io} before writing if the disk has less room than all files need.
 WriteReport write_layout(const Layout& layout, const graph::MetaGraph& source, const io::ReadTensor& reader,
                          const WriteOptions& options, Progress& progress);
+
+// "3 numbers in 1 tensor too large for F16: 'a'; 1 number in 1 tensor infinite or NaN in the source: 'b'".
+// Empty without faults.
+std::string faults_text(const WriteReport& report);
 
 // --- Ends an output whose parts are written.
 

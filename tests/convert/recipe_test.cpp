@@ -511,6 +511,67 @@ convert::Recipe quantized(graph::DType dtype, const Floats* importance = nullptr
   return convert::take(graph::TensorId{0}).then(step);
 }
 
+std::pair<std::uint64_t, std::uint64_t> faults_of(graph::DType stored, const Floats& numbers,
+                                                  const convert::Recipe& recipe) {
+  const Model model(stored, {1, numbers.size()}, numbers);
+  convert::RecipeReader reader(
+      model.graph,
+      [&](graph::TensorId, std::uint64_t offset, std::span<std::byte> out) {
+        std::memcpy(out.data(), model.bytes.data() + offset, out.size());
+      },
+      recipe, 1 << 20);
+  Bytes out(static_cast<std::size_t>(reader.bytes()));
+  reader.read(0, out);
+  const convert::NumberFaults found = reader.take_faults();
+  EXPECT_FALSE(reader.take_faults().any()) << "taken once";
+  return {found.overflowed, found.special};
+}
+
+TEST(NumberFaults, OfTheLastStepAreCounted) {
+  using Counts = std::pair<std::uint64_t, std::uint64_t>;
+  const auto cast_to = [](graph::DType dtype) {
+    return convert::take(graph::TensorId{0}).then({.kind = convert::StepKind::cast, .dtype = dtype});
+  };
+  const float infinity = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
+  Floats numbers(1000, 65519);
+  EXPECT_EQ(faults_of(graph::DType::f32, numbers, cast_to(graph::DType::f16)), Counts(0, 0));
+  for (const std::size_t at : {std::size_t{0}, std::size_t{17}, std::size_t{999}}) numbers[at] = -65520;
+  numbers[5] = nan, numbers[998] = infinity;
+  EXPECT_EQ(faults_of(graph::DType::f32, numbers, cast_to(graph::DType::f16)), Counts(3, 2));
+  EXPECT_EQ(faults_of(graph::DType::f32, numbers, cast_to(graph::DType::bf16)), Counts(0, 2));
+  EXPECT_EQ(faults_of(graph::DType::bf16, numbers, cast_to(graph::DType::f16)), Counts(998, 2));
+  EXPECT_EQ(faults_of(graph::DType::f16, numbers, cast_to(graph::DType::f32)), Counts(0, 5));
+  EXPECT_EQ(faults_of(graph::DType::f32, numbers, convert::take(graph::TensorId{0})), Counts(0, 0));
+  EXPECT_EQ(
+      faults_of(
+          graph::DType::f16, {65504, 65504, 1},
+          convert::take(graph::TensorId{0}).then({.kind = convert::StepKind::add_constant, .value = 65504})),
+      Counts(2, 0));
+  // 3.4e38 has no place in BF16 either
+  EXPECT_EQ(faults_of(graph::DType::f32, {std::numeric_limits<float>::max()}, cast_to(graph::DType::bf16)),
+            Counts(1, 0));
+}
+
+TEST(NumberFaults, OfBlocksAreThoseOfTheirScales) {
+  using Counts = std::pair<std::uint64_t, std::uint64_t>;
+  for (const graph::DType type :
+       {graph::DType::q8_0, graph::DType::q4_0, graph::DType::q5_1, graph::DType::q4_k}) {
+    SCOPED_TRACE(graph::dtype_info(type).name);
+    Floats numbers = random_floats(512, 3);
+    EXPECT_EQ(faults_of(graph::DType::f32, numbers, quantized(type)), Counts(0, 0));
+    numbers[300] = 60000;
+    EXPECT_EQ(faults_of(graph::DType::f32, numbers, quantized(type)), Counts(0, 0));
+    numbers[300] = 1e30f;
+    const auto [overflowed, special] = faults_of(graph::DType::f32, numbers, quantized(type));
+    EXPECT_GE(overflowed, 1u);
+    EXPECT_LE(overflowed, 256u) << "in its own block alone";
+    EXPECT_EQ(special, 0u);
+    numbers[300] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(faults_of(graph::DType::f32, numbers, quantized(type)).second, 1u);
+  }
+}
+
 constexpr graph::DType kTypes[] = {graph::DType::q8_0, graph::DType::q4_0, graph::DType::q5_1,
                                    graph::DType::q4_k, graph::DType::q6_k, graph::DType::iq4_xs};
 

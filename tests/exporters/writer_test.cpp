@@ -8,11 +8,14 @@
 #include "tests/exporters/export_support.h"
 #include "tests/exporters/interrupted.h"
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <limits>
 #include <set>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,6 +108,55 @@ TEST(Writer, CastsInSmallPiecesAsInOne) {
   convert(graph, folder / "l.safetensors",
           {.outtype = graph::DType::bf16, .alignment = 0, .max_shard_bytes = 0}, large);
   EXPECT_EQ(read_file(folder / "s.safetensors"), read_file(folder / "l.safetensors"));
+}
+
+TEST(Writer, SaysWhichNumbersTheirTypeCannotHold) {
+  const TemporaryFolder folder;
+  constexpr std::size_t kNumbers = 50'001;
+  std::vector<float> big(kNumbers, 1), odd(kNumbers, 2), fine(kNumbers, -65504);
+  // at both ends, in the middle, and the least that becomes infinite
+  big[0] = 1e6f, big[25'000] = -65520, big[kNumbers - 1] = 3e38f, big[1] = 65519;
+  odd[7] = std::numeric_limits<float>::quiet_NaN(),
+  odd[kNumbers - 2] = -std::numeric_limits<float>::infinity();
+  std::string content;
+  for (const auto* const numbers : {&big, &odd, &fine})
+    content.append(reinterpret_cast<const char*>(numbers->data()), kNumbers * sizeof(float));
+  std::string header = "{";
+  for (std::size_t i = 0; i < 3; ++i)
+    header +=
+        fmt::format(R"({}"{}":{{"dtype":"F32","shape":[{}],"data_offsets":[{},{}]}})", i == 0 ? "" : ",",
+                    std::array{"big", "odd", "fine"}[i], kNumbers, i * kNumbers * 4, (i + 1) * kNumbers * 4);
+  write_file(folder / "in.safetensors", testing::safetensors_bytes(header + "}", 0) + content);
+  const graph::MetaGraphPtr graph = open(folder / "in.safetensors");
+  for (const std::uint64_t budget : {1u << 16, 64u << 20}) {
+    const auto to = [&](std::optional<graph::DType> type, const std::string& name) {
+      exporters::WriteOptions write;
+      write.memory_budget = budget;
+      write.overwrite = true;
+      return convert(graph, folder / name, {.outtype = type, .alignment = 0, .max_shard_bytes = 0}, write);
+    };
+    const exporters::WriteReport report = to(graph::DType::f16, "o.safetensors");
+    ASSERT_EQ(report.faulty.size(), 2u) << budget;
+    EXPECT_EQ(report.faulty[0].name, "big");
+    EXPECT_EQ(report.faulty[0].dtype, graph::DType::f16);
+    EXPECT_EQ(report.faulty[0].faults.overflowed, 3u) << budget;
+    EXPECT_EQ(report.faulty[0].faults.special, 0u);
+    EXPECT_EQ(report.faulty[1].name, "odd");
+    EXPECT_EQ(report.faulty[1].faults.overflowed, 0u);
+    EXPECT_EQ(report.faulty[1].faults.special, 2u) << budget;
+    EXPECT_EQ(testing::facts(exporters::faults_text(report)), "3 1 F16 'big' 2 1 'odd'");
+    const exporters::WriteReport wide = to(graph::DType::bf16, "b.safetensors");
+    ASSERT_EQ(wide.faulty.size(), 1u) << "all but the special ones have a place in BF16";
+    EXPECT_EQ(wide.faulty[0].name, "odd");
+    EXPECT_TRUE(to(std::nullopt, "c.safetensors").faulty.empty()) << "copies are not looked at";
+  }
+  exporters::ExportOptions strict{.outtype = graph::DType::f16};
+  strict.strict = true;
+  EXPECT_EQ(
+      testing::facts_of([&] { convert(graph, folder / "s.safetensors", strict); }).rfind("unsupported", 0),
+      0u);
+  EXPECT_FALSE(fs::exists(folder / "s.safetensors"));
+  EXPECT_EQ(entries(folder.path()), 4u) << "nothing of it is left";
 }
 
 TEST(Writer, RefusesWhatTheDiskHasNoRoomFor) {

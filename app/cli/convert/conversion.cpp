@@ -312,6 +312,7 @@ int write_conversion(const Context& context, const exporters::Conversion& conver
                  {"memory_budget", conversion.write.memory_budget},
                  {"verified", report.verified},
                  {"complete", report.complete},
+                 {"faulty", faulty_json(report)},
                  {"notes", all_notes_json(planned, *conversion.graph)},
                  {"left_out", json_texts(planned.left_out)}};
     json.update(more);
@@ -325,13 +326,25 @@ int write_conversion(const Context& context, const exporters::Conversion& conver
              format_bytes(report.bytes_written), format_seconds(report.seconds),
              format_rate(static_cast<double>(report.bytes_written) / report.seconds),
              format_bytes(report.peak_rss_bytes), report.verified ? ", read back and equal" : "");
+  if (const std::string faults = exporters::faults_text(report); !faults.empty())
+    complain(fmt::format("warning: {}", faults));
   if (!report.complete)
     fmt::print("This part is written. When all parts are: loadline join {}\n",
                shell_word(output_of(planned.layout)));
   return kDone;
 }
 
-// --- Names, sizes and hashes.
+// --- Names, sizes and hashes; faulty numbers.
+
+Json faulty_json(const exporters::WriteReport& report) {
+  Json list = Json::array();
+  for (const exporters::FaultyTensor& tensor : report.faulty)
+    list.push_back({{"tensor", json_text(tensor.name)},
+                    {"type", graph::dtype_info(tensor.dtype).name},
+                    {"overflowed", tensor.faults.overflowed},
+                    {"special", tensor.faults.special}});
+  return list;
+}
 
 Json files_json(const exporters::WriteReport& report) {
   Json files = Json::array();

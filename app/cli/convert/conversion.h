@@ -28,6 +28,8 @@ void tell_of_kept(const Context& context, const exporters::Layout& layout);
 
 // A list of {path, bytes, xxh3}.
 Json files_json(const exporters::WriteReport& report);
+// Tensors with numbers that their type cannot hold, or that are no finite numbers in the source.
+Json faulty_json(const exporters::WriteReport& report);
 // A line each: name, size, hash.
 void print_files(const exporters::WriteReport& report);
 

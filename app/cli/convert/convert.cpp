@@ -431,6 +431,9 @@ class Batch {
       tell_of_kept(context_, planned.layout);
       throw;
     }
+    std::vector<std::string> remarks = exporters::remarks(planned);
+    if (std::string faults = exporters::faults_text(report); !faults.empty())
+      remarks.push_back(std::move(faults));
     finish(i, JobState::done,
            {{"files", files_json(report)},
             {"tensors", report.tensors},
@@ -438,11 +441,12 @@ class Batch {
             {"bytes_written", report.bytes_written},
             {"seconds", report.seconds},
             {"verified", report.verified},
+            {"faulty", faulty_json(report)},
             {"left_out", json_texts(planned.left_out)},
             {"notes", notes_json(planned.layout.notes)}},
            fmt::format("{} in {}{}", format_bytes(report.bytes_written), format_seconds(report.seconds),
                        report.verified ? ", read back and equal" : ""),
-           exporters::remarks(planned));
+           remarks);
   }
 
   // Ends a job whose files an interrupted run had begun to put in place.

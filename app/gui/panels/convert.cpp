@@ -52,6 +52,8 @@ void draw_written(Workspace& workspace, const Conversion& done, const Ui& ui) {
                    format_rate(static_cast<double>(report.bytes_written) / std::max(report.seconds, 1e-9))));
   text(fmt::format("memory: {} of buffers", format_bytes(report.buffer_bytes)));
   if (report.verified) badge(ui, "verified", ui.theme->good);
+  if (const std::string faults = exporters::faults_text(report); !faults.empty())
+    badge_line(ui, "warning", ui.theme->warning, shown(faults), ui.theme->text);
   ImGui::Dummy({0, ui.px(4)});
   if (button(ui, "Open")) workspace.open(done.out);
   ImGui::SameLine(0, ui.px(8));

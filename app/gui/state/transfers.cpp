@@ -71,6 +71,8 @@ void Transfers::convert(const Document& document, const ConvertTask& task) {
         const exporters::WriteReport& report = conversion.value()->report;
         services_.done = fmt::format("Wrote {}: {} in {}", safe_display(out),
                                      format_bytes(report.bytes_written), format_seconds(report.seconds));
+        if (const std::string faults = exporters::faults_text(report); !faults.empty())
+          services_.notices.add(graph::Severity::warning, faults, id);
         services_.requests.add(CallAttention{});
       });
 }

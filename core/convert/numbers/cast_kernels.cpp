@@ -110,28 +110,38 @@ HWY_INLINE void store(Type, Word bits, std::byte* to) {
 }
 #endif
 
+// Whether any result is infinite or NaN.
 template <typename From, typename To>
-HWY_INLINE void convert(const std::byte* source, std::size_t count, std::byte* out) {
+HWY_INLINE bool convert(const std::byte* source, std::size_t count, std::byte* out) {
   using In = typename From::Bits;
   using Out = typename To::Bits;
+  constexpr Out kMagnitude = static_cast<Out>(static_cast<Out>(-1) / 2);
   std::size_t i = 0;
+  bool special = false;
 #if HWY_TARGET != HWY_SCALAR
-  const std::size_t lanes = hn::Lanes(Words());
-  for (; i + lanes <= count; i += lanes)
-    store(To(), narrowed(To(), widened(From(), load(From(), source + i * sizeof(In)))),
-          out + i * sizeof(Out));
+  const Words du;
+  const std::size_t lanes = hn::Lanes(du);
+  auto most = hn::Zero(du);
+  for (; i + lanes <= count; i += lanes) {
+    const Word bits = narrowed(To(), widened(From(), load(From(), source + i * sizeof(In))));
+    most = hn::Max(most, hn::And(bits, hn::Set(du, kMagnitude)));
+    store(To(), bits, out + i * sizeof(Out));
+  }
+  special = !hn::AllFalse(du, hn::Gt(most, hn::Set(du, To::kInfinity - 1u)));
 #endif
   for (; i < count; ++i) {
     In given;
     std::memcpy(&given, source + i * sizeof(In), sizeof given);
     const Out bits = To::narrow(From::widen(given));
     std::memcpy(out + i * sizeof(Out), &bits, sizeof bits);
+    special |= (bits & kMagnitude) >= To::kInfinity;
   }
+  return special;
 }
 
 }  // namespace
 
-void convert_all(graph::DType from, const std::byte* source, std::size_t count, graph::DType to,
+bool convert_all(graph::DType from, const std::byte* source, std::size_t count, graph::DType to,
                  std::byte* out) {
   if (from == graph::DType::f32)
     return to == graph::DType::f16 ? convert<F32, F16>(source, count, out)
@@ -152,11 +162,11 @@ namespace loadline::convert {
 
 HWY_EXPORT(convert_all);
 
-void cast_floats(graph::DType from, std::span<const std::byte> source, graph::DType to,
+bool cast_floats(graph::DType from, std::span<const std::byte> source, graph::DType to,
                  std::span<std::byte> out) {
   const std::size_t size = from == graph::DType::f32 ? sizeof(F32::Bits) : sizeof(F16::Bits);
   assert(from != to && out.size() * size == source.size() * (to == graph::DType::f32 ? 4 : 2));
-  HWY_DYNAMIC_DISPATCH(convert_all)(from, source.data(), source.size() / size, to, out.data());
+  return HWY_DYNAMIC_DISPATCH(convert_all)(from, source.data(), source.size() / size, to, out.data());
 }
 
 }  // namespace loadline::convert

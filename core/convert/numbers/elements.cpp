@@ -36,14 +36,18 @@ float to_float_odd(double value) {
 }
 
 template <typename To>
-void convert_f64(std::span<const std::byte> source, std::span<std::byte> out) {
+bool convert_f64(std::span<const std::byte> source, std::span<std::byte> out) {
   using Out = typename To::Bits;
+  constexpr Out kMagnitude = static_cast<Out>(static_cast<Out>(-1) / 2);
+  bool special = false;
   for (std::size_t i = 0; i < source.size() / sizeof(double); ++i) {
     const auto value = load<double>(source.data() + i * sizeof(double));
     const Out bits = sizeof(Out) == 4 ? static_cast<Out>(F32::narrow(static_cast<float>(value)))
                                       : To::narrow(to_float_odd(value));
     std::memcpy(out.data() + i * sizeof(Out), &bits, sizeof bits);
+    special |= (bits & kMagnitude) >= To::kInfinity;
   }
+  return special;
 }
 
 }  // namespace
@@ -56,16 +60,16 @@ bool can_cast(graph::DType from, graph::DType to) {
   return from == to || ((is_cast_target(from) || from == graph::DType::f64) && is_cast_target(to));
 }
 
-void cast(graph::DType from, std::span<const std::byte> source, graph::DType to, std::span<std::byte> out) {
+bool cast(graph::DType from, std::span<const std::byte> source, graph::DType to, std::span<std::byte> out) {
   assert(can_cast(from, to));
   if (from == to) {
     if (!source.empty()) std::memcpy(out.data(), source.data(), source.size());
-    return;
+    return false;
   }
   if (from != graph::DType::f64) return cast_floats(from, source, to, out);
   if (to == graph::DType::f32) return convert_f64<F32>(source, out);
   if (to == graph::DType::f16) return convert_f64<F16>(source, out);
-  convert_f64<BF16>(source, out);
+  return convert_f64<BF16>(source, out);
 }
 
 // --- Decodes small floats by their definition and unpacks narrow elements.

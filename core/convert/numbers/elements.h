@@ -20,8 +20,8 @@ bool can_cast(graph::DType from, graph::DType to);
 
 // Converts whole elements; both spans hold the same number of them and need not be aligned. Narrowing rounds
 // to nearest, ties to even. Too large values become infinity. NaN stays NaN and keeps its sign. The pair must
-// satisfy can_cast.
-void cast(graph::DType from, std::span<const std::byte> source, graph::DType to, std::span<std::byte> out);
+// satisfy can_cast. Returns whether any result is infinite or NaN; a copy is not looked at.
+bool cast(graph::DType from, std::span<const std::byte> source, graph::DType to, std::span<std::byte> out);
 
 // --- Types of at most eight bits. An element is one of 256 codes, and a table gives the value of each code.
 

@@ -44,14 +44,17 @@ inline std::uint16_t float_to_half(float value) {
 inline std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 inline float float_of(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 
+// Bits without a sign from kInfinity on are no finite number.
 struct F32 {
   using Bits = std::uint32_t;
+  static constexpr Bits kInfinity = 0x7F800000u;
   static float widen(Bits bits) { return float_of(bits); }
   static Bits narrow(float value) { return bits_of(value); }
 };
 
 struct BF16 {
   using Bits = std::uint16_t;
+  static constexpr Bits kInfinity = 0x7F80u;
   static float widen(Bits bits) { return float_of(static_cast<std::uint32_t>(bits) << 16); }
   // round to nearest even by adding just under half; NaN would round into infinity, so it is quieted
   static Bits narrow(float value) {
@@ -63,6 +66,7 @@ struct BF16 {
 
 struct F16 {
   using Bits = std::uint16_t;
+  static constexpr Bits kInfinity = 0x7C00u;
   static float widen(Bits bits) { return half_to_float(bits); }
   static Bits narrow(float value) { return float_to_half(value); }
 };

@@ -14,7 +14,7 @@ namespace loadline::convert {
 // --- The vectorized loops of cast() among 16-bit and 32-bit floats.
 
 // As cast(), bit by bit, on every instruction set. Both are one of F32, F16 and BF16 and they differ.
-void cast_floats(graph::DType from, std::span<const std::byte> source, graph::DType to,
+bool cast_floats(graph::DType from, std::span<const std::byte> source, graph::DType to,
                  std::span<std::byte> out);
 
 // --- The vectorized inner loops of StatsAccumulator, and plain versions of them for tests.

@@ -90,6 +90,13 @@ std::vector<graph::TensorId> recipe_tensors(const graph::MetaGraph& graph, const
 // Bytes that are read from the source for the whole result.
 std::uint64_t recipe_source_bytes(const graph::MetaGraph& graph, const Recipe& recipe);
 
+// Numbers of a result that are not what the source holds, or hold nothing.
+struct NumberFaults {
+  std::uint64_t overflowed = 0;  // finite before, and infinite or NaN in the type of the result
+  std::uint64_t special = 0;     // infinite or NaN before
+  bool any() const { return overflowed + special > 0; }
+};
+
 // Computes a recipe's result, any part of it at any time; for one thread. Sums and products are computed in
 // F32 and rounded once to the type of their first input; an add_product adds up its products in F64.
 class RecipeReader {
@@ -107,6 +114,8 @@ class RecipeReader {
   // Bytes [offset, offset + out.size()) of the result, in C order. The range must begin and end at whole
   // elements, or blocks.
   void read(std::uint64_t offset, std::span<std::byte> out);
+  // Among the numbers that the last step has computed since the last call. A copy is not looked at.
+  NumberFaults take_faults();
 
  private:
   class Impl;

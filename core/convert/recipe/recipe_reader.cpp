@@ -1,5 +1,6 @@
 // Computes parts of a recipe's result. Each step asks its inputs for the parts that it needs.
 #include "core/convert/numbers/elements.h"
+#include "core/convert/numbers/float_bits.h"
 #include "core/convert/numbers/quantize.h"
 #include "core/convert/recipe/packed_weights.h"
 #include "core/convert/recipe/recipe.h"
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -51,6 +53,30 @@ float rounded(float value, graph::DType dtype) {
   cast(graph::DType::f32, std::as_bytes(std::span(&value, 1)), dtype, narrow);
   cast(dtype, narrow, graph::DType::f32, std::as_writable_bytes(std::span(&value, 1)));
   return value;
+}
+
+bool is_special(float value) { return (bits_of(value) & 0x7FFFFFFFu) >= F32::kInfinity; }
+
+// Compared number by number: of few parts of few tensors.
+NumberFaults faults_in(graph::DType from, std::span<const std::byte> before, graph::DType to,
+                       std::span<const std::byte> after) {
+  constexpr std::size_t kNumbers = 4096;  // a multiple of every block
+  const Numbers read_before(from), read_after(to);
+  const std::size_t size = graph::dtype_info(from).block_bytes, count = before.size() / size;
+  std::vector<double> a(kNumbers), b(kNumbers);
+  NumberFaults faults;
+  for (std::size_t at = 0; at < count; at += kNumbers) {
+    const std::size_t part = std::min(kNumbers, count - at);
+    read_before.read(before.subspan(at * size, part * size), std::span(a).first(part));
+    read_after.read(after.subspan(static_cast<std::size_t>(graph::byte_size(to, at).value())),
+                    std::span(b).first(part));
+    for (std::size_t i = 0; i < part; ++i)
+      if (!std::isfinite(a[i]))
+        ++faults.special;
+      else if (!std::isfinite(b[i]))
+        ++faults.overflowed;
+  }
+  return faults;
 }
 
 void resize(std::vector<std::byte>& buffer, std::uint64_t bytes) {
@@ -98,6 +124,8 @@ class RecipeReader::Impl {
 
   const Form& form() const { return nodes_.back().form; }
   std::uint64_t bytes() const { return nodes_.back().bytes_of(nodes_.back().rows * nodes_.back().columns); }
+
+  NumberFaults take_faults() { return std::exchange(faults_, {}); }
 
   void read(std::uint64_t offset, Bytes out) {
     Node& last = nodes_.back();
@@ -151,6 +179,25 @@ class RecipeReader::Impl {
   }
 
   Node& input(const Node& node, std::size_t i) { return nodes_[node.step->inputs[i]]; }
+
+  // Of the last step alone: what earlier ones make is looked at there.
+  void count_faults(const Node& node, graph::DType from, std::span<const std::byte> before, Bytes after) {
+    if (&node != &nodes_.back()) return;
+    const NumberFaults found = faults_in(from, before, node.form.dtype, after);
+    faults_.overflowed += found.overflowed;
+    faults_.special += found.special;
+  }
+  void count_special(const Node& node, std::span<const float> numbers) {
+    if (&node != &nodes_.back()) return;
+    for (const float number : numbers) faults_.special += is_special(number);
+  }
+  // A sum, rounded to the type of its step.
+  void write_sum(const Node& node, std::span<const float> sum, Bytes out) {
+    const auto bytes = std::as_bytes(sum);
+    if (node.form.dtype == graph::DType::f32) count_special(node, sum);
+    if (cast(graph::DType::f32, bytes, node.form.dtype, out))
+      count_faults(node, graph::DType::f32, bytes, out);
+  }
 
   // Numbers [first, first + count) in C order: the end of a row, whole rows, the beginning of a row.
   void read_linear(Node& node, std::uint64_t first, std::uint64_t count, Bytes out) {
@@ -218,6 +265,7 @@ class RecipeReader::Impl {
   void read_unpack(Node& node, const Region& region, Bytes out) {
     node.floats.resize(out.size() / sizeof(float));
     node.unpacker->read(region, node.floats);
+    count_special(node, node.floats);
     std::memcpy(out.data(), node.floats.data(), out.size());
   }
 
@@ -395,14 +443,14 @@ class RecipeReader::Impl {
     read_floats(input(node, 0), region, node.buffer, node.floats);
     const float value = rounded(static_cast<float>(node.step->value), node.form.dtype);
     for (float& number : node.floats) number += value;
-    cast(graph::DType::f32, std::as_bytes(std::span(node.floats)), node.form.dtype, out);
+    write_sum(node, node.floats, out);
   }
 
   void add(Node& node, const Region& region, Bytes out) {
     read_floats(input(node, 0), region, node.buffer, node.floats);
     read_floats(input(node, 1), region, node.buffer, node.more);
     for (std::size_t i = 0; i < node.floats.size(); ++i) node.floats[i] += node.more[i];
-    cast(graph::DType::f32, std::as_bytes(std::span(node.floats)), node.form.dtype, out);
+    write_sum(node, node.floats, out);
   }
 
   void add_product(Node& node, const Region& region, Bytes out) {
@@ -427,7 +475,7 @@ class RecipeReader::Impl {
       for (std::size_t j = 0; j < columns; ++j)
         row[j] = static_cast<float>(static_cast<double>(row[j]) + node.step->value * node.sums[j]);
     }
-    cast(graph::DType::f32, std::as_bytes(std::span(node.more)), node.form.dtype, out);
+    write_sum(node, node.more, out);
   }
 
   // Parts begin and end at whole blocks, but for the last block of a row.
@@ -445,20 +493,34 @@ class RecipeReader::Impl {
     else
       for (std::size_t i = 0; i < node.floats.size(); ++i)
         node.floats[i] = node.values[static_cast<std::uint8_t>(node.buffer[i])];
-    for (std::uint64_t i = 0; i < region.rows; ++i)
-      std::memcpy(out.data() + static_cast<std::size_t>(i * region.columns) * sizeof(float),
-                  node.floats.data() + i * width + (region.column - begin),
-                  static_cast<std::size_t>(region.columns) * sizeof(float));
+    for (std::uint64_t i = 0; i < region.rows; ++i) {
+      const auto row = std::span<const float>(node.floats)
+                           .subspan(static_cast<std::size_t>(i * width + (region.column - begin)),
+                                    static_cast<std::size_t>(region.columns));
+      count_special(node, row);
+      std::memcpy(out.data() + static_cast<std::size_t>(i) * row.size_bytes(), row.data(), row.size_bytes());
+    }
   }
 
   void read_cast(Node& node, const Region& region, Bytes out) {
     Node& from = input(node, 0);
     resize(node.buffer, from.bytes_of(region.rows * region.columns));
     read_region(from, region, node.buffer);
-    cast(from.form.dtype, node.buffer, node.form.dtype, out);
+    if (cast(from.form.dtype, node.buffer, node.form.dtype, out))
+      count_faults(node, from.form.dtype, node.buffer, out);
   }
 
   void read_quantized(Node& node, const Region& region, Bytes out) {
+    quantize_region(node, region, out);
+    // of smaller numbers every scale is one of F16
+    constexpr float kMostHalf = 65504;
+    std::uint32_t most = 0;
+    for (const float number : node.floats) most = std::max(most, bits_of(number) & 0x7FFFFFFFu);
+    if (most > bits_of(kMostHalf))
+      count_faults(node, graph::DType::f32, std::as_bytes(std::span(node.floats)), out);
+  }
+
+  void quantize_region(Node& node, const Region& region, Bytes out) {
     const graph::DType dtype = node.form.dtype;
     const graph::TensorImportance* const importance = node.step->importance.get();
     read_floats(input(node, 0), region, node.buffer, node.floats);
@@ -494,6 +556,7 @@ class RecipeReader::Impl {
   io::ReadTensor read_;
   Recipe recipe_;
   std::vector<Node> nodes_;
+  NumberFaults faults_;
   std::uint64_t most_ = 0;          // numbers of a part
   std::uint64_t most_columns_ = 0;  // of a part of several rows
 };
@@ -507,5 +570,6 @@ RecipeReader::RecipeReader(RecipeReader&&) noexcept = default;
 const Form& RecipeReader::form() const { return impl_->form(); }
 std::uint64_t RecipeReader::bytes() const { return impl_->bytes(); }
 void RecipeReader::read(std::uint64_t offset, std::span<std::byte> out) { impl_->read(offset, out); }
+NumberFaults RecipeReader::take_faults() { return impl_->take_faults(); }
 
 }  // namespace loadline::convert
