@@ -7,6 +7,7 @@
 #include "core/graph/names/file_names.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
+#include "core/io/unfinished.h"
 
 #include <algorithm>
 #include <array>
@@ -28,25 +29,17 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostEntries = 10'000;
 constexpr int kMostFolderDepth = 4;
 
-// As importers see to it: a link may lead to the folder itself, whose resolved path is `real_folder`, or into
-// the blobs of a hub cache.
-bool stays_inside(const fs::path& real_folder, const fs::path& path) {
+// Whether a link may be followed; what cannot be resolved may not.
+bool stays_inside(const io::FolderBounds& bounds, const fs::path& path) {
   std::error_code failure;
   const fs::path real = fs::canonical(path, failure);
-  if (failure) return false;
-  const fs::path from_folder = real.lexically_relative(real_folder);
-  if (!from_folder.empty() && *from_folder.begin() != "..") return true;
-  return real.parent_path().filename() == "blobs" &&
-         real_folder.parent_path().parent_path() == real.parent_path().parent_path();
+  return !failure && bounds.hold(real.native());
 }
 
 class Lister {
  public:
   Lister(const graph::MetaGraph& graph, fs::path folder, bool follow_links)
-      : graph_(graph), folder_(std::move(folder)), follow_links_(follow_links) {
-    std::error_code ignored;
-    real_ = fs::canonical(folder_, ignored);
-  }
+      : graph_(graph), folder_(std::move(folder)), bounds_(folder_), follow_links_(follow_links) {}
 
   FolderFiles list() {
     visit(folder_, 0);
@@ -85,7 +78,7 @@ class Lister {
     std::error_code failure;
     if (name == graph::kConfigKey || is_own(entry)) return;
     const std::uintmax_t bytes = entry.file_size(failure);
-    if (graph::is_weight_file(name) || failure || !(follow_links_ || stays_inside(real_, entry.path())))
+    if (graph::is_weight_file(name) || failure || !(follow_links_ || stays_inside(bounds_, entry.path())))
       return result_.left_out.push_back(name);
     result_.files.push_back({name, entry.path().string(), bytes});
   }
@@ -100,7 +93,7 @@ class Lister {
 
   const graph::MetaGraph& graph_;
   const fs::path folder_;
-  fs::path real_;
+  const io::FolderBounds bounds_;
   const bool follow_links_;
   std::size_t entries_ = 0;
   FolderFiles result_;
@@ -129,14 +122,12 @@ constexpr std::array<std::string_view, 3> kPackingFiles = {"quantize_config.json
                                                            "hf_quant_config.json"};
 
 void take_tokenizer(FolderFiles& into, const fs::path& folder, bool follow_links) {
-  std::error_code failed;
-  const fs::path real = fs::canonical(folder, failed);
-  if (failed) throw system_error(folder.string(), "resolve the folder", failed.value());
+  const io::FolderBounds bounds(folder);
   for (const std::string_view name : kTokenizerFiles) {
     std::error_code failure;
     const fs::path path = folder / name;
     if (!fs::is_regular_file(path, failure)) continue;
-    if (!follow_links && !stays_inside(real, path))
+    if (!follow_links && !stays_inside(bounds, path))
       throw Error(ErrorCode::unsupported, {.file = path.string()}, "links to a file outside its folder")
           .with({"follow_links", "on"});
     const std::uintmax_t bytes = fs::file_size(path, failure);
@@ -244,7 +235,9 @@ std::optional<std::string> text_of(const std::vector<FolderFile>& files, const s
     throw Error(ErrorCode::limit, {.file = found->path}, "has {} bytes, the limit is {}", found->bytes,
                 kMostBytes);
   files_read.push_back(name);
-  return io::SourceFile::open(found->path).head(kMostBytes);
+  const io::SourceFile file = io::SourceFile::open(found->path);
+  io::refuse_pointer(file);
+  return file.head(kMostBytes);
 }
 
 struct Module {

@@ -64,10 +64,8 @@ std::span<const Importer> importers();
 const Importer& importer_for(const io::SourceFile& file);
 
 // Throws Error{unsupported} for a file that is well known to be no model, or none that is read here: it names
-// it and says what to do. A pointer of Git LFS, which may stand for any file, has less than kMostPointer
-// bytes.
+// it and says what to do. Pointers of Git LFS are among them.
 void refuse_known(const io::SourceFile& file);
-inline constexpr std::uint64_t kMostPointer = 1024;
 
 // Reads headers with the right importer, adds the source's notes, validates and finds packed weights.
 graph::MetaGraph import_source(const Source& source);

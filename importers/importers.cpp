@@ -7,6 +7,7 @@
 #include "core/graph/names/file_names.h"
 #include "core/graph/packed/quantization.h"
 #include "core/graph/packed/stored_parts.h"
+#include "core/io/unfinished.h"
 #include "importers/formats.h"
 #include "importers/importer.h"
 
@@ -119,33 +120,17 @@ constexpr auto kKnown = std::to_array<Known>({
     {"<html", "a web page, not a model: download the file itself"},
 });
 
-// Git LFS (docs/spec.md): lines of a key and a value, "version" first, one of them "size".
-bool is_pointer(std::string_view text) {
-  return text.starts_with("version https://git-lfs.github.com/spec/") ||
-         text.starts_with("version https://hawser.github.com/spec/");
-}
-
-std::string pointed_size(std::string_view text) {
-  for (const std::string_view line : split(text, '\n'))
-    if (const auto bytes = line.starts_with("size ") ? text_as<std::uint64_t>(line.substr(5)) : std::nullopt)
-      return fmt::format(" of {} bytes", *bytes);
-  return "";
-}
-
 }  // namespace
 
 std::span<const Importer> importers() { return kImporters; }
 
 void refuse_known(const io::SourceFile& file) {
-  const std::string head = file.head(kMostPointer);
-  const ErrorPlace place{.file = file.path(), .byte = 0};
-  if (file.size() < kMostPointer && is_pointer(head))
-    throw Error(ErrorCode::unsupported, place,
-                "a Git LFS pointer to a file{} that has not been downloaded: `git lfs pull` downloads it",
-                pointed_size(head));
+  io::refuse_pointer(file);
+  constexpr std::size_t kMostBegin = 64;
+  const std::string head = file.head(kMostBegin);
   for (const Known& known : kKnown)
     if (lower_case(head.substr(0, known.begin.size())) == known.begin)
-      throw Error(ErrorCode::unsupported, place, "{}", known.sentence);
+      throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 0}, "{}", known.sentence);
 }
 
 const Importer& importer_for(const io::SourceFile& file) {

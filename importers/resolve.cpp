@@ -29,28 +29,7 @@ namespace loadline::importers {
 
 // --- Opens a file first, then asks the system for the open file's real path: no gap between check and use.
 
-namespace {
-
 namespace fs = std::filesystem;
-
-// For real paths, which hold no links, no dots and no doubled slashes.
-bool is_inside(std::string_view path, std::string_view folder) {
-  if (folder == "/") return path.starts_with('/');
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
-// The blobs/ folders in which links of a Hugging Face snapshot may end.
-std::vector<fs::path> snapshot_blobs(const fs::path& folder) {
-  for (fs::path at = folder; at.has_relative_path(); at = at.parent_path()) {
-    const fs::path repository = at.parent_path().parent_path();
-    if (at.parent_path().filename() == "snapshots" &&
-        repository.filename().string().rfind("models--", 0) == 0)
-      return {repository / "blobs", repository.parent_path() / "blobs"};
-  }
-  return {};
-}
-
-}  // namespace
 
 bool is_clean_relative(std::string_view name) {
   if (name.empty() || name.size() > 4096 || name.find('\0') != std::string_view::npos ||
@@ -66,19 +45,7 @@ bool is_clean_relative(std::string_view name) {
 }
 
 ModelFolder::ModelFolder(const fs::path& folder, bool follow_links)
-    : folder_(folder), follow_links_(follow_links) {
-  std::error_code failure;
-  const fs::path real = fs::canonical(folder.empty() ? fs::path(".") : folder, failure);
-  if (failure) throw system_error(folder.string(), "resolve the folder", failure.value());
-  allowed_ = {real};
-  for (fs::path& blobs : snapshot_blobs(real)) allowed_.push_back(std::move(blobs));
-}
-
-bool ModelFolder::allows(std::string_view real) const {
-  return follow_links_ || std::ranges::any_of(allowed_, [&](const fs::path& folder) {
-           return is_inside(real, folder.native());
-         });
-}
+    : folder_(folder), bounds_(folder), follow_links_(follow_links) {}
 
 std::shared_ptr<const io::SourceFile> ModelFolder::open(const std::string& name,
                                                         const std::string& asked_by) const {
@@ -94,21 +61,19 @@ std::shared_ptr<const io::SourceFile> ModelFolder::open(const std::string& name,
   const ssize_t length = ::readlink(link.c_str(), text.data(), text.size());
   if (length < 0) throw system_error(path, "resolve", errno);
   const std::string_view real(text.data(), static_cast<std::size_t>(length));
-  if (!allows(real))
+  if (!follow_links_ && !bounds_.hold(real))
     throw Error(ErrorCode::unsupported, {.file = path}, "{}links to '{}', outside the model's folder",
                 asked_by.empty() ? "" : fmt::format("asked for by '{}': ", safe_display(asked_by)),
                 safe_display(real, 200))
         .with({"follow_links", "on"});
   auto file = std::make_shared<const io::SourceFile>(io::SourceFile::adopt(std::move(fd), path));
-  if (file->size() < kMostPointer) refuse_known(*file);
+  if (file->size() < io::kMostPointer) refuse_known(*file);
   return file;
 }
 
 // --- Resolves a path as a file, a folder, a cache or a hub name, in that order.
 
 namespace {
-
-namespace fs = std::filesystem;
 
 Source make_source(std::shared_ptr<const io::SourceFile> file, std::shared_ptr<const ModelFolder> folder) {
   Source source;

@@ -5,6 +5,7 @@
 #include "core/forward/model/assets_loader.h"
 #include "core/graph/meta_graph.h"
 #include "core/io/source_file.h"
+#include "core/io/unfinished.h"
 
 #include <filesystem>
 #include <memory>
@@ -23,8 +24,7 @@ struct Source;
 // A clean relative path: no empty, "." or ".." component, no backslash, drive letter or NUL.
 bool is_clean_relative(std::string_view name);
 
-// The folder of a model's files. A sibling's links must end inside it or, for a Hugging Face snapshot
-// (models--org--name/snapshots/COMMIT), in that repository's blobs/ or the hub cache's shared blobs/.
+// The folder of a model's files. A sibling's links must end inside its io::FolderBounds.
 class ModelFolder {
  public:
   // `folder` must exist; "" is the current folder. Throws Error{io}.
@@ -34,10 +34,8 @@ class ModelFolder {
   std::shared_ptr<const io::SourceFile> open(const std::string& name, const std::string& asked_by = "") const;
 
  private:
-  bool allows(std::string_view real) const;
-
-  std::filesystem::path folder_;                // as shown to the user
-  std::vector<std::filesystem::path> allowed_;  // resolved; the first is the folder itself
+  std::filesystem::path folder_;  // as shown to the user
+  io::FolderBounds bounds_;
   bool follow_links_;
 };
 

@@ -162,4 +162,57 @@ void require_whole(const std::string& folder, std::span<const std::string> hidde
   }
 }
 
+// --- Git LFS (docs/spec.md): lines of a key and a value, "version" first, one of them "size".
+
+void refuse_pointer(const SourceFile& file) {
+  if (file.size() >= kMostPointer) return;
+  const std::string text = file.head(kMostPointer);
+  if (!text.starts_with("version https://git-lfs.github.com/spec/") &&
+      !text.starts_with("version https://hawser.github.com/spec/"))
+    return;
+  std::string size;
+  for (const std::string_view line : split(text, '\n'))
+    if (const auto bytes = line.starts_with("size ") ? text_as<std::uint64_t>(line.substr(5)) : std::nullopt)
+      size = fmt::format(" of {} bytes", *bytes);
+  throw Error(ErrorCode::unsupported, {.file = file.path(), .byte = 0},
+              "a Git LFS pointer to a file{} that has not been downloaded: `git lfs pull` downloads it",
+              size);
+}
+
+// --- Where links may end.
+
+namespace {
+
+// For real paths, which hold no links, no dots and no doubled slashes.
+bool is_inside(std::string_view path, std::string_view folder) {
+  if (folder == "/") return path.starts_with('/');
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+// The blobs/ folders in which links of a Hugging Face snapshot may end.
+std::vector<fs::path> snapshot_blobs(const fs::path& folder) {
+  for (fs::path at = folder; at.has_relative_path(); at = at.parent_path()) {
+    const fs::path repository = at.parent_path().parent_path();
+    if (at.parent_path().filename() == "snapshots" &&
+        repository.filename().string().rfind("models--", 0) == 0)
+      return {repository / "blobs", repository.parent_path() / "blobs"};
+  }
+  return {};
+}
+
+}  // namespace
+
+FolderBounds::FolderBounds(const fs::path& folder) {
+  std::error_code failure;
+  const fs::path real = fs::canonical(folder.empty() ? fs::path(".") : folder, failure);
+  if (failure) throw system_error(folder.string(), "resolve the folder", failure.value());
+  allowed_ = {real};
+  for (fs::path& blobs : snapshot_blobs(real)) allowed_.push_back(std::move(blobs));
+}
+
+bool FolderBounds::hold(std::string_view real) const {
+  return std::ranges::any_of(allowed_,
+                             [&](const fs::path& folder) { return is_inside(real, folder.native()); });
+}
+
 }  // namespace loadline::io

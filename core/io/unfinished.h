@@ -1,7 +1,9 @@
-// Hidden marks of files that are not whole: they are being put in place, parts of them were taken away, or
-// they are being edited.
+// Files that are not to be read: hidden marks say that they are being put in place, edited, or that parts of
+// them were taken away; pointers of Git LFS stand for files that were not downloaded; links lead elsewhere.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +11,8 @@
 #include <vector>
 
 namespace loadline::io {
+
+class SourceFile;
 
 // The names of this program's hidden files and folders begin with it.
 inline constexpr std::string_view kHiddenPrefix = ".loadline-";
@@ -42,5 +46,25 @@ bool is_by(const Mark& mark, const std::string& work);
 void require_whole(const std::string& path, bool consumed);
 // The same for all files of a folder, of which the hidden names are known.
 void require_whole(const std::string& folder, std::span<const std::string> hidden, bool consumed);
+
+// --- Pointers of Git LFS, and links out of a folder.
+
+// A pointer of Git LFS, which may stand for any file, has less than kMostPointer bytes.
+inline constexpr std::uint64_t kMostPointer = 1024;
+// Throws Error{unsupported} for one.
+void refuse_pointer(const SourceFile& file);
+
+// Where links in a model's folder may end: inside it or, for a Hugging Face snapshot
+// (models--org--name/snapshots/COMMIT), in that repository's blobs/ or the hub cache's shared blobs/.
+class FolderBounds {
+ public:
+  // `folder` must exist; "" is the current folder. Throws Error{io}.
+  explicit FolderBounds(const std::filesystem::path& folder);
+  // Whether a resolved path is inside.
+  bool hold(std::string_view real) const;
+
+ private:
+  std::vector<std::filesystem::path> allowed_;  // resolved; the first is the folder itself
+};
 
 }  // namespace loadline::io

@@ -169,8 +169,10 @@ Layout gguf_layout(const graph::MetaGraph& graph, const ExportOptions& options, 
   const GgufShape shape = {.alignment = options.alignment == 0 ? gguf_alignment(graph) : options.alignment,
                            .slack = options.metadata_slack,
                            .part = {}};
-  GgufModel model = maps_names(graph, options) ? gguf_model(graph, options)
-                                               : GgufModel{.drafts = slot_drafts(graph, options, true)};
+  const bool maps = maps_names(graph, options);
+  if (!maps) (void)ignored_settings({}, options, out, "");  // nothing is compared: none can match
+  GgufModel model =
+      maps ? gguf_model(graph, options) : GgufModel{.drafts = slot_drafts(graph, options, true)};
   TypedSlots typed = typed_slots(graph, std::move(model.drafts), model.keys.model, options);
   model.keys.types = std::move(typed.keys);
   if (lacks_config(graph, options))

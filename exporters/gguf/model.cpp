@@ -10,6 +10,7 @@
 #include "core/forward/model/known_models.h"
 #include "core/graph/names/tensor_names.h"
 #include "core/graph/packed/quantization.h"
+#include "core/io/unfinished.h"
 #include "core/tokenizer/gguf_tokenizer.h"
 #include "exporters/exporter.h"
 #include "exporters/gguf/gguf.h"
@@ -247,7 +248,10 @@ struct MappedModel {
         family(forward::find_gguf_family(config)) {
     if (family == nullptr)
       throw Error(ErrorCode::unsupported, {.file = std::string(graph::kConfigKey)},
-                  "the family '{}' has no map to llama.cpp's names", safe_display(config.model_type(), 60));
+                  "{}: there is no map to llama.cpp's names for it",
+                  config.model_type().empty()
+                      ? "'model_type' is not set, which names the family"
+                      : fmt::format("the family '{}'", safe_display(config.model_type(), 60)));
     if (recipes == nullptr || recipes->written >= graph.tensors.size()) {
       map = forward::map_to_gguf(*family, config, graph);
     } else {
@@ -295,7 +299,9 @@ tokenizer::GgufTokenizer tokenizer_of(const std::string& config, const std::stri
     const auto found = std::ranges::find(beside.files, name, &FolderFile::name);
     if (found == beside.files.end()) return nullptr;
     files_read.push_back(name);
-    return std::make_shared<const io::SourceFile>(io::SourceFile::open(found->path));
+    auto file = std::make_shared<const io::SourceFile>(io::SourceFile::open(found->path));
+    io::refuse_pointer(*file);
+    return file;
   };
   const tokenizer::ListTokenizerFiles list = [&](const std::string& folder) {
     std::vector<std::string> names;
@@ -386,6 +392,12 @@ std::vector<forward::Setting> ignored_settings(const std::vector<forward::Settin
                                                std::string_view why) {
   std::vector<forward::Setting> left, ignored;
   std::string names;
+  for (const std::string& pattern : options.ignored_settings)
+    if (pattern != "*" && std::ranges::none_of(settings, [&](const forward::Setting& setting) {
+          return graph::glob_matches(pattern, setting.name);
+        }))
+      throw Error(ErrorCode::usage, "'{}' matches no setting that has to be ignored here",
+                  safe_display(pattern, 80));
   for (const forward::Setting& setting : settings) {
     const bool may = std::ranges::any_of(options.ignored_settings, [&](const std::string& pattern) {
       return graph::glob_matches(pattern, setting.name);
@@ -406,8 +418,9 @@ std::vector<forward::Setting> ignored_settings(const std::vector<forward::Settin
 
 graph::MetaValue key_value(const forward::MappedKey& key) {
   const auto fail = [&]() -> Error {
-    return Error(ErrorCode::malformed, {.file = std::string(graph::kConfigKey)}, "'{}' would be {}", key.name,
-                 key.value.shown());
+    return Error(ErrorCode::malformed, {.file = std::string(graph::kConfigKey)}, "'{}' would be {}{}{}",
+                 key.name, key.value.shown(), key.settings.empty() ? "" : ": it follows from ",
+                 key.settings.empty() ? "" : join_names(key.settings, 4));
   };
   const std::int64_t* const whole = key.value.number();
   switch (key.type) {

@@ -336,10 +336,8 @@ TEST(GgufModel, PublishedModelsKeepTheirNumbers) {
 
 // Their down projections are square: the shape does not tell that the blocks are turned.
 TEST(GgufModel, BlocksOfExpertsStayBlocks) {
-  exporters::ExportOptions options;
-  options.ignored_settings = {"*.truncate"};
   const exporters::GgufModel model = exporters::gguf_model(
-      forward::config_graph(forward::find_preset("gpt-oss-20b")->config_json, "config.json"), options);
+      forward::config_graph(forward::find_preset("gpt-oss-20b")->config_json, "config.json"), {});
   std::size_t experts = 0;
   for (const exporters::SlotDraft& draft : model.drafts) {
     if (!draft.floats.name.view().ends_with("_exps.weight")) continue;
@@ -611,10 +609,55 @@ TEST(GgufModel, ImpossibleSettingsAreErrors) {
 
 TEST(GgufModel, IgnoredSettingsAreNoted) {
   exporters::ExportOptions options;
-  options.ignored_settings = {"sliding_*", "swiglu_limit"};
+  options.ignored_settings = {"sliding_*"};
   EXPECT_EQ(small_model("mistral", R"({"sliding_window":16})", options).notes.front(),
             "'sliding_window' is 16: ignored, so what it computes may differ from the model");
   EXPECT_THROW((void)small_model("mistral", R"({"sliding_window":16,"of_nobody":1})", options), Error);
+  // what matches nothing is misspelled, or already followed
+  options.ignored_settings = {"sliding_*", "sliding_windows", "*"};
+  EXPECT_EQ(testing::facts_of([&] { (void)small_model("mistral", R"({"sliding_window":16})", options); }),
+            "usage 'sliding_windows'");
+  options.ignored_settings = {"*"};  // whatever there is
+  EXPECT_NO_THROW((void)small_model("mistral", "{}", options));
+  options.ignored_settings = {"sliding_window"};
+  graph::MetaGraph named = llama();
+  for (const char* const exporter : {"gguf", "safetensors"}) {
+    options.keep_names = true;  // nothing is compared
+    EXPECT_EQ(testing::facts_of([&] {
+                (void)exporters::find_exporter(exporter).layout(
+                    named, options, std::string(exporter) == "gguf" ? "o.gguf" : "o");
+              }),
+              "usage 'sliding_window'")
+        << exporter;
+  }
+}
+
+TEST(GgufModel, KeysThatCannotBeNameTheirSettings) {
+  EXPECT_EQ(testing::facts_of([] { (void)small_model("llama", R"({"max_position_embeddings":-1})", {}); }),
+            "malformed config.json 'llama.context_length' -1 'max_position_embeddings'");
+  EXPECT_EQ(testing::facts_of([] { (void)small_model("llama", R"({"rms_norm_eps":-1})", {}); }),
+            "malformed config.json 'llama.attention.layer_norm_rms_epsilon' -1 'rms_norm_eps'");
+  graph::MetaGraph graph = llama();
+  std::string config = *graph::find_text(graph, graph::kConfigKey);
+  config.replace(config.find("\"model_type\": \"llama\","), 22, "");
+  graph.metadata.front().value = config;
+  // the class tells the family, whose rules ask for the type
+  EXPECT_EQ(refusal(graph), "malformed config.json llama.json 2 20 'model_type' >names=keep");
+  config.replace(config.find("LlamaForCausalLM"), 16, "OtherForCausalLM");
+  graph.metadata.front().value = config;
+  EXPECT_EQ(refusal(graph), "unsupported config.json 'model_type' llama.cpp >names=keep");
+}
+
+TEST(GgufModel, APointerIsNoTokenizer) {
+  const testing::TemporaryFolder folder;
+  Progress progress;
+  exporters::synthesize(llama(), folder / "model", {}, progress);
+  testing::write_file(folder / "model/tokenizer.json",
+                      "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 17082730\n");
+  const graph::MetaGraph graph = importers::open_model(folder / "model", {});
+  const std::string said = refusal(graph);
+  EXPECT_NE(said.find("unsupported tokenizer.json"), std::string::npos) << said;
+  EXPECT_NE(said.find("17082730"), std::string::npos) << said;
 }
 
 // Settings of a text model inside another one have the same names; what is beside it is not written.

@@ -35,6 +35,9 @@ class SettingsRead {
   // What the current line has read makes up this name.
   void define(std::string_view name);
 
+  // The settings that the current line depends on, by what it reads itself and by what others have defined.
+  std::vector<std::string> settings() const;
+
   // For an Error about the configuration. `message` is that of a fault in the asset at `path`, "FILE: line 1,
   // column 2: DETAIL": DETAIL comes first, then the place with the settings that the current line depends on.
   std::string misfit(std::string_view message, const std::string& path) const;
@@ -45,8 +48,6 @@ class SettingsRead {
   static bool stands_for(std::string_view setting, std::string_view name);
 
  private:
-  std::vector<std::string> settings() const;
-
   std::vector<std::string> read_;                                            // by the current line, each once
   std::map<std::string, std::vector<std::string>, std::less<>> defined_by_;  // settings
   std::map<std::string, bool, std::less<>> held_;                            // by setting, of all lines

@@ -158,8 +158,8 @@ class Mapper {
     for (const GgufKeyRule& rule : family_.keys) {
       read_.begin_line();
       if (assets::Datum value = rule.value.evaluate(scope_); !value.null())
-        map_.keys.push_back(
-            {rule.whole ? rule.name : map_.architecture + "." + rule.name, rule.type, std::move(value)});
+        map_.keys.push_back({rule.whole ? rule.name : map_.architecture + "." + rule.name, rule.type,
+                             std::move(value), read_.settings()});
     }
     if (!family_.rope.empty()) map_rope();
     for (const NameRule& rule : family_.tensors) apply(rule, "", "");
@@ -209,7 +209,7 @@ class Mapper {
     const auto put = [&](const char* name, GgufType key_type, assets::Datum value) {
       const std::string key = std::string("rope.scaling.") + name;
       if (!value.null() && std::ranges::find(family_.keys, key, &GgufKeyRule::name) == family_.keys.end())
-        map_.keys.push_back({map_.architecture + "." + key, key_type, std::move(value)});
+        map_.keys.push_back({map_.architecture + "." + key, key_type, std::move(value), {prefix + name}});
     };
     const assets::Datum factor = value_of(prefix + "factor");
     if (factor.null())

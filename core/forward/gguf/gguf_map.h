@@ -33,6 +33,7 @@ struct MappedKey {
   std::string name;
   GgufType type{};
   assets::Datum value;
+  std::vector<std::string> settings = {};  // of config.json, that the value depends on
 };
 
 struct GgufMap {

@@ -97,8 +97,11 @@ graph::MetaGraph config_graph(std::string_view config_json, const std::string& p
     std::string known;
     for (const Architecture& row : assets.architectures)
       for (const std::string& name : row.model_types) known += (known.empty() ? "" : ", ") + name;
-    throw config.fail(fmt::format("model_type '{}' has no known shapes; known: {}",
-                                  safe_display(config.model_type(), 60), known),
+    const std::string model_type = config.model_type();
+    throw config.fail(model_type.empty()
+                          ? fmt::format("'model_type' is not set, which names the family; known: {}", known)
+                          : fmt::format("model_type '{}' has no known shapes; known: {}",
+                                        safe_display(model_type, 60), known),
                       ErrorCode::unsupported);
   }
   const BoundModel model = bind_architecture(*architecture, config, nullptr);
