@@ -34,7 +34,7 @@ TypeRule parse_type_rule(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0)
     throw Error(ErrorCode::usage, "'{}': write FILTER=TYPE, such as attn_v=q8_0", safe_display(text, 60));
-  const std::string word = text.substr(equals + 1);
+  const std::string word = graph::spelled_dtype(text.substr(equals + 1));
   std::vector<std::string> types = float_types();
   for (const graph::DTypeInfo& row : graph::dtype_table())
     if (convert::can_quantize(row.id)) types.push_back(graph::dtype_word(row.id));
@@ -97,7 +97,8 @@ constexpr std::array<Option<Request>, 21> kOptions = {{
              ", as llama.cpp does.",
      .default_text = "as stored",
      .choices = outtypes,
-     .access = access::text<&Request::outtype>},
+     .access = access::text<&Request::outtype>,
+     .spelled = graph::spelled_dtype},
     {.id = "type",
      .group = kFormat,
      .kind = OptionKind::names,

@@ -58,7 +58,8 @@ struct Option {
   Access<T> access = {};
   std::uint64_t least = 0;  // limits for bytes and count
   std::uint64_t most = UINT64_MAX;
-  char separator = ',';  // between names
+  char separator = ',';                                     // between names
+  std::string (*spelled)(std::string_view word) = nullptr;  // choice: another spelling of a word as the word
 
   OptionValue get(const T& values) const { return access.get(values); }
   void set(T& values, const OptionValue& value) const { access.set(values, value); }
@@ -86,10 +87,11 @@ template <typename T>
 void set_option_value(const Option<T>& option, T& values, const OptionValue& value) {
   if (const auto* const number = std::get_if<std::uint64_t>(&value))
     check_option_number(*number, option.least, option.most, option.kind == OptionKind::bytes);
-  if (const auto* const word = std::get_if<std::string>(&value);
-      word != nullptr && option.kind == OptionKind::choice)
-    check_option_choice(*word, option.choices());
-  option.set(values, value);
+  const auto* const word = std::get_if<std::string>(&value);
+  if (word == nullptr || option.kind != OptionKind::choice) return option.set(values, value);
+  const std::string spelled = option.spelled == nullptr ? *word : option.spelled(*word);
+  check_option_choice(spelled, option.choices());
+  option.set(values, spelled);
 }
 
 // Sets the option from a word; "none" unsets it if the row allows that. Throws Error{usage}.

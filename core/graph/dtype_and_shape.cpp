@@ -106,7 +106,14 @@ std::optional<DType> dtype_named(std::string_view name) {
   const std::string wanted = lower_case(name);
   for (const DTypeInfo& row : kTable)
     if (dtype_word(row.id) == wanted) return row.id;
-  return std::nullopt;
+  std::string_view torch = wanted;
+  if (torch.starts_with("torch.")) torch.remove_prefix(6);
+  return dtype_from(&DTypeInfo::torch, torch);
+}
+
+std::string spelled_dtype(std::string_view word) {
+  const auto type = dtype_named(word);
+  return type && lower_case(word) != dtype_word(*type) ? dtype_word(*type) : std::string(word);
 }
 
 std::optional<DType> dtype_from(std::string_view DTypeInfo::*column, std::string_view code) {

@@ -219,8 +219,11 @@ struct DTypeInfo {
 std::span<const DTypeInfo> dtype_table();
 const DTypeInfo& dtype_info(DType id);
 
-// The type whose DTypeInfo::name is `name`, in upper or lower case, or nothing.
+// The type whose DTypeInfo::name, or PyTorch's name with or without "torch.", is `name`, in upper or lower
+// case, or nothing.
 std::optional<DType> dtype_named(std::string_view name);
+// "bf16" for "torch.bfloat16"; any other word as it is.
+std::string spelled_dtype(std::string_view word);
 // The type's name in lower case, as options take it.
 std::string dtype_word(DType id);
 // The type with that code in a column of the table, or nothing. Example: dtype_from(&DTypeInfo::onnx, 1).

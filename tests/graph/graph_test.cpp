@@ -89,6 +89,18 @@ TEST(DTypes, LookupsFindOnlyKnownCodes) {
   EXPECT_EQ(graph::dtype_from(&graph::DTypeInfo::onnx, 16), graph::DType::bf16);
 }
 
+TEST(DTypes, HavePyTorchsNamesToo) {
+  for (const char* const name : {"bf16", "BF16", "bfloat16", "torch.bfloat16", "Torch.BFloat16"})
+    EXPECT_EQ(graph::dtype_named(name), graph::DType::bf16) << name;
+  EXPECT_EQ(graph::dtype_named("float16"), graph::DType::f16);
+  EXPECT_EQ(graph::dtype_named("torch.float8_e4m3fn"), graph::DType::f8_e4m3);
+  for (const char* const name : {"", "torch.", "torch", "torch.bf16", "numpy.float16", "q9_z"})
+    EXPECT_FALSE(graph::dtype_named(name)) << name;
+  EXPECT_EQ(graph::spelled_dtype("torch.float32"), "f32");
+  EXPECT_EQ(graph::spelled_dtype("F32"), "F32") << "a spelling of its own";
+  EXPECT_EQ(graph::spelled_dtype("q4_k_m"), "q4_k_m");
+}
+
 TEST(Shapes, ProductsAreChecked) {
   using Shape = std::vector<std::uint64_t>;
   EXPECT_EQ(graph::element_count(Shape{}), 1u);

@@ -405,6 +405,22 @@ TEST(ConfiguredType, IsWhatTransformers5LoadsIn) {
   for (const char* none :
        {R"({"dtype":"float32"})", R"({"dtype":"float8_e4m3fn"})", R"({"dtype":7})", "{}", "[]", "{"})
     EXPECT_FALSE(type_in(none)) << none;
+  // without one it is the type of the first weight, by name in safetensors, in the first file
+  graph.format = "safetensors";
+  graph.files = {{"b.safetensors", 1 << 30}, {"a.safetensors", 1 << 30}};
+  for (std::size_t i = 0; i < graph.storages.size(); ++i)
+    graph.storages[i].file = graph::FileId{i < 2 ? 0u : 1u};
+  graph.tensors[2].dtype = graph.tensors[3].dtype = graph::DType::i32;
+  EXPECT_FALSE(type_in("{}")) << "F32 in the second file, and no other type";
+  graph.tensors[2].dtype = graph.tensors[3].dtype = graph::DType::f32;
+  graph.tensors[3].dtype = graph::DType::bf16;
+  graph.tensors[3].name = "a";
+  EXPECT_EQ(type_in("{}"), graph::DType::bf16);
+  EXPECT_EQ(type_in(R"({"dtype":null})"), graph::DType::bf16);
+  EXPECT_EQ(type_in(R"({"dtype":"float16"})"), graph::DType::f16);
+  graph.format = "torch";
+  EXPECT_EQ(type_in("{}"), graph::DType::f32) << "in the order of the file, and it changes the last";
+  graph = model_of(1 << 16);
   EXPECT_TRUE(type_in(R"({"dtype":"bfloat16"})"));
   const auto device = [&](std::string_view method, const load::LoadRequest& request) {
     const load::BoundRequest bound = load::bind_request(graph, request, {});

@@ -380,7 +380,10 @@ TEST(StorageCast, OnlyWholeTensorsOfNumbers) {
   EXPECT_EQ(load::storage_casts(graph, graph::DType::f32)[0], std::nullopt);  // two types share the bytes
   EXPECT_EQ(load::find_cast("bf16"), graph::DType::bf16);
   EXPECT_EQ(load::find_cast("q4_K"), graph::DType::q4_k);
-  for (const char* wrong : {"", "i8", "opaque", "f128"}) EXPECT_THROW(load::find_cast(wrong), Error) << wrong;
+  EXPECT_EQ(load::find_cast("torch.bfloat16"), graph::DType::bf16);
+  EXPECT_EQ(load::find_cast("float16"), graph::DType::f16);
+  for (const char* wrong : {"", "i8", "int8", "opaque", "f128"})
+    EXPECT_THROW(load::find_cast(wrong), Error) << wrong;
 }
 
 // Device, host, disk, or both: on the device with a twin on the host.

@@ -96,6 +96,17 @@ TEST(LoadOptions, EachRowReadsWhatItPrints) {
   EXPECT_TRUE(ids.empty()) << *ids.begin() << " has no value here";
 }
 
+TEST(LoadOptions, TypesHavePyTorchsNamesToo) {
+  for (const char* const id : {"cast", "activation_dtype", "cache_dtype"}) {
+    load::LoadRequest ours, torchs;
+    load::set_load_option(ours, id, "bf16");
+    load::set_load_option(torchs, id, "torch.bfloat16");
+    EXPECT_EQ(ours, torchs) << id;
+    EXPECT_EQ(load::load_option_text(torchs, *load::find_load_option(id)), "bf16") << id;
+    EXPECT_THROW(load::set_load_option(ours, id, "torch.int8_t"), Error) << id;
+  }
+}
+
 // A model with operators of its own symbols: batch, new tokens, a cache that does not matter, and a height.
 struct ModelInContext {
   graph::MetaGraph graph;

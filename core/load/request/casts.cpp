@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 
 #include <fmt/core.h>
@@ -84,39 +83,60 @@ std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes) {
 }
 
 graph::DType find_cast(std::string_view name) {
-  std::string upper(name);
-  std::transform(upper.begin(), upper.end(), upper.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  const auto wanted = graph::dtype_named(name);
   std::string names;
   for (const graph::DTypeInfo& row : graph::dtype_table()) {
     const bool numbers = row.kind == graph::DTypeKind::floating || row.kind == graph::DTypeKind::block;
     if (!numbers || row.block_bytes == 0 || row.id == graph::DType::f8_e8m0) continue;
-    if (row.name == upper) return row.id;
+    if (row.id == wanted) return row.id;
     names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
   throw Error(ErrorCode::usage, "nothing can be cast to '{}'; there are: {}", safe_display(name, 40), names);
 }
+
+namespace {
+
+constexpr std::array kFloats = {graph::DType::bf16, graph::DType::f16, graph::DType::f32, graph::DType::f64};
+
+// That of the first floating weight in the first file, as safetensors lists them by name and torch as they
+// were saved (get_state_dict_dtype() of transformers).
+std::optional<graph::DType> first_type(const graph::MetaGraph& graph) {
+  const bool by_name = graph.format == "safetensors";
+  const graph::Tensor* first = nullptr;
+  const auto path = [&](const graph::Tensor& tensor) -> const std::string& {
+    return graph.file(graph.storage(tensor.storage).file).path;
+  };
+  for (const graph::Tensor& tensor : graph.tensors) {
+    if (std::ranges::find(kFloats, tensor.dtype) == kFloats.end()) continue;
+    if (graph.storage(tensor.storage).file == graph::kNoFile) return std::nullopt;
+    const bool before = first == nullptr || path(tensor) < path(*first) ||
+                        (by_name && path(tensor) == path(*first) && tensor.name.view() < first->name.view());
+    if (before) first = &tensor;
+  }
+  return first == nullptr ? std::nullopt : std::optional(first->dtype);
+}
+
+// What config.json names the type of weights.
+std::optional<std::string> named_type(const nlohmann::json& config) {
+  for (const char* const key : {"dtype", "torch_dtype"})
+    if (const auto found = config.find(key); found != config.end() && found->is_string())
+      return found->get<std::string>();
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<graph::DType> configured_type(const graph::MetaGraph& graph) {
   const std::string* const text = graph::find_text(graph, graph::kConfigKey);
   if (text == nullptr || !graph.logical.empty()) return std::nullopt;
   const auto config = small_json<nlohmann::json>(*text);
   if (!config.is_object()) return std::nullopt;
-  for (const char* const key : {"dtype", "torch_dtype"}) {
-    const auto found = config.find(key);
-    if (found == config.end() || !found->is_string()) continue;
-    std::string_view name = found->get_ref<const std::string&>();
-    if (name.starts_with("torch.")) name.remove_prefix(6);
-    for (const graph::DType type :
-         {graph::DType::bf16, graph::DType::f16, graph::DType::f32, graph::DType::f64})
-      if (graph::dtype_info(type).torch == name) {
-        const auto casts = storage_casts(graph, type);
-        const bool any = std::ranges::any_of(casts, [](const auto& cast) { return cast.has_value(); });
-        return any ? std::optional(type) : std::nullopt;
-      }
-    return std::nullopt;
-  }
-  return std::nullopt;
+  const std::optional<std::string> name = named_type(config);
+  const std::optional<graph::DType> type = name ? graph::dtype_named(*name) : first_type(graph);
+  if (!type || std::ranges::find(kFloats, *type) == kFloats.end()) return std::nullopt;
+  const auto casts = storage_casts(graph, *type);
+  const bool any = std::ranges::any_of(casts, [](const auto& cast) { return cast.has_value(); });
+  return any ? type : std::nullopt;
 }
 
 // --- Counts tensors by the result of storage_casts().

@@ -34,13 +34,13 @@ std::vector<std::uint64_t> loaded_bytes(const graph::MetaGraph& graph,
 // can make it larger.
 std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes);
 
-// Finds a type to cast to: "f32", "bf16", "q4_k"; case does not matter. Throws Error{usage} for an unknown
-// name or a type that weights cannot have.
+// Finds a type to cast to: "f32", "bf16", "torch.bfloat16", "q4_k"; case does not matter. Throws Error{usage}
+// for an unknown name or a type that weights cannot have.
 graph::DType find_cast(std::string_view name);
 
 // The type in config.json ("dtype", once "torch_dtype"), in which from_pretrained() of transformers 5 loads
-// floating point weights unless it is told another. Nothing if there is none, if it changes no weight, or if
-// weights are packed: what unpacks them chooses their types.
+// floating point weights unless it is told another; where config.json names none, that of the first weight.
+// Nothing if it changes no weight, or if weights are packed: what unpacks them chooses their types.
 std::optional<graph::DType> configured_type(const graph::MetaGraph& graph);
 
 // --- What a cast changes, and why the other tensors keep their stored type.

@@ -51,7 +51,7 @@ Words profile_words() {
 
 graph::DType parse_value_type(const std::string& name) {
   const std::optional<graph::DType> type = graph::dtype_named(name);
-  check_option_choice(lower_case(name), value_type_words());
+  check_option_choice(type ? graph::dtype_word(*type) : name, value_type_words());
   return *type;
 }
 constexpr std::string_view kMaxContext = "max";
@@ -486,7 +486,8 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .default_text = "the profile's",
       .choices = value_type_words,
       .access = access::word<parse_value_type, graph::dtype_word, &Request::forward,
-                             &forward::ForwardOptions::activation>},
+                             &forward::ForwardOptions::activation>,
+      .spelled = graph::spelled_dtype},
      kPack,
      {.needs = "seq,dim,context", .in_context = &in_context::activation_type}},
     {{.id = "cache_dtype",
@@ -499,7 +500,8 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .default_text = "the profile's",
       .choices = value_type_words,
       .access = access::word<parse_value_type, graph::dtype_word, &Request::forward,
-                             &forward::ForwardOptions::cache>},
+                             &forward::ForwardOptions::cache>,
+      .spelled = graph::spelled_dtype},
      kPack,
      {.in_context = &in_context::cache_type}},
     {{.id = "logits",
