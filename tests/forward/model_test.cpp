@@ -890,6 +890,14 @@ constexpr Judged kJudged[] = {
         "kv_lora_rank":512,"qk_rope_head_dim":64,"linear_attn_config":{"full_attn_layers":[4,8,12,16,20,24],
         "num_heads":32,"head_dim":128,"short_conv_kernel_size":4})",
      46'989'312, 53'707'776},  // Kimi Linear
+    {R"("hidden_size":4096,"num_hidden_layers":48,"num_attention_heads":32,"dim_head":128,"prompt_length":32,
+        "prompt_types":32)",
+     125'829'120, 890'241'024},  // CPM-Ant
+    {R"("hidden_size":5120,"num_hidden_layers":4,"num_attention_heads":128,"kv_lora_rank":512,
+        "qk_rope_head_dim":64,"index_topk":2048,"index_head_dim":128,"layer_types":["indexed_attention",
+        "indexed_attention","indexed_attention","indexed_attention"],"rope_parameters":{
+        "indexed_attention":{"rope_type":"default"}})",
+     851'968, 7'321'600},  // Dots 3 Note, four of its layers
 };
 
 TEST(CacheEstimate, HoldsWhatTransformersKeeps) {

@@ -325,7 +325,10 @@ class Estimator {
     known_ = known_ || numbers > 0;
     if (numbers == 0 || shares(i)) return;
     const bool limited = windowed || kind == Kind::chunk;
-    const auto bytes = checked_mul(numbers + (limited ? 0 : sizes_.indexed(i)), bytes_);
+    const std::uint64_t keys = limited ? 0 : sizes_.indexed(i);
+    // Dots 3 turns what an indexer sees in F32, by positions of its own, and keeps it so
+    const bool single = !settings_.value("rope_parameters.indexed_attention.rope_type").null();
+    const auto bytes = checked_add(numbers * bytes_, keys * (single ? sizeof(float) : bytes_));
     const std::uint64_t chunk = settings_.number({"attention_chunk_size"}).value_or(window_);
     if (kind == Kind::cross) {
       tally_.because("layers of cross-attention hold what an encoder gives");
@@ -339,6 +342,9 @@ class Estimator {
     } else {
       tally_.add(bytes, windowed ? window_ : kind == Kind::chunk ? chunk : 0);
     }
+    // CPM-Ant puts a prompt of its own before each text
+    if (const auto prompt = settings_.number({"prompt_length"}); prompt && settings_.number({"prompt_types"}))
+      tally_.add_state(checked_mul(numbers * bytes_, *prompt), checked_mul(numbers * bytes_, *prompt));
     if (!sizes_.has_encoder()) return;
     tally_.because("the text that the encoder reads is taken to be as long");
     tally_.add(bytes, 0);
