@@ -137,8 +137,8 @@ GgufVocabulary choose(const ModelTokenizer& model, const Family* family) {
       return spm ? GgufVocabulary::sentencepiece : is_llama_bpe(model) ? GgufVocabulary::llama_bpe : bpe;
     case Way::spm:
       return GgufVocabulary::sentencepiece;
-    case Way::spm_or_bpe:
-      return spm ? GgufVocabulary::sentencepiece : bpe;
+    case Way::spm_or_bpe:  // pieces of SentencePiece are no bytes, and need their own file
+      return spm || is_llama_bpe(model) ? GgufVocabulary::sentencepiece : bpe;
     case Way::phi3:
       return model.settings.tokenizer_class == "GPT2Tokenizer" ? bpe : GgufVocabulary::sentencepiece;
     case Way::wordpiece:

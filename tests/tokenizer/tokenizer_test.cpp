@@ -365,6 +365,28 @@ TEST(TokenizerGguf, ScoresFollowTheOrderOfMerges) {
   EXPECT_EQ(keys.at("ggml.scores"), "[-4, -4, -4, 0, -1, -2]");
 }
 
+// Gemma's pieces have scores and types of their own, which the merges do not tell; as bytes they would be
+// others.
+TEST(TokenizerGguf, RefusesGemmaAndPhiWithoutSentencePiecesFile) {
+  const auto refusal = [](const char* architecture) {
+    const std::string config = fmt::format(R"({{"architectures":["{}"]}})", architecture);
+    return testing::facts_of([&] {
+      (void)gguf_keys(
+          model_of(
+              {{"tokenizer.json",
+                R"({"decoder":{"type":"Sequence","decoders":[]},"model":{"type":"BPE","byte_fallback":true,)"
+                R"("vocab":{"a":0,"b":1,"ab":2},"merges":[["a","b"]]}})"},
+               {"config.json", config}}),
+          {.pre_tokenizer = "gpt-2"});
+    });
+  };
+  for (const char* const architecture :
+       {"GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM", "Gemma3ForConditionalGeneration",
+        "Gemma3nForConditionalGeneration", "Phi3ForCausalLM"})
+    EXPECT_EQ(refusal(architecture), "unsupported tokenizer.json tokenizer.model") << architecture;
+  EXPECT_EQ(refusal("LlamaForCausalLM"), "");
+}
+
 TEST(TokenizerGguf, TellsWhatNoKeySaysOfSentencePiece) {
   const auto notes_of = [](const std::string& bytes) {
     return fmt::format(
