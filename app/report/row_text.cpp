@@ -39,7 +39,7 @@ std::string over_text(const load::BudgetVerdict& verdict) {
 std::string verdict_text(const load::LoadRow& row, const load::BoundRequest& bound) {
   if (row.refusal) return "not possible";
   if (!bound.judged()) return "possible";
-  if (row.is_within()) return row.incomplete ? "incomplete" : "fits";
+  if (row.is_within()) return row.incomplete ? "incomplete" : row.estimated ? "fits by estimate" : "fits";
   std::string text = over_text(row.verdict);
   if (row.over_required_peak > 0)
     text += fmt::format("{}{} over the required peak", text.empty() ? "" : ", ",

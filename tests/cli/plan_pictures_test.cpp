@@ -8,6 +8,7 @@
 #include "app/report/row_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/model/known_models.h"
 #include "core/load/request/method.h"
 #include "core/packing/pack.h"
 #include "core/packing/problem.h"
@@ -123,6 +124,31 @@ TEST(Laws, AreExplainedToWhoReadsThem) {
   const Answered a(graph_of(two()), {"runai"}, curves());
   EXPECT_NE(a.page().find(report::markup_text(report::law_legend({&load::find_method("runai")}))),
             std::string::npos);
+}
+
+// A verdict is no surer than what was understood of the model.
+TEST(PlanText, NamesWhatItsVerdictsDoNotAccountFor) {
+  const auto text_of = [](std::string format, std::uint64_t sequence) {
+    std::string json(forward::find_preset("llama-3.2-1b")->config_json);
+    json.insert(json.find('{') + 1, "\"nobody_reads_this\": 7,");
+    graph::MetaGraph graph = forward::config_graph(json, "config.json");
+    graph.format = std::move(format);
+    Asked asked;
+    asked.request.device_budget = 64ull << 30;
+    asked.request.sequence = sequence;
+    const Answered a(std::move(graph), {"staged_ring"}, asked);
+    std::string text = plan_text(a.view, false, 200);
+    std::ranges::replace(text, '\n', ' ');
+    return text;
+  };
+  for (const auto& [format, sequence] : {std::pair("config", 0), std::pair("safetensors", 16)}) {
+    const std::string text = text_of(format, static_cast<std::uint64_t>(sequence));
+    EXPECT_NE(text.find("fits by estimate"), std::string::npos) << text;
+    EXPECT_NE(text.find("which do not account for 'nobody_reads_this' is 7."), std::string::npos) << text;
+  }
+  // the sizes of weights in files are known
+  const std::string known = text_of("safetensors", 0);
+  EXPECT_EQ(known.find("estimate"), std::string::npos) << known;
 }
 
 TEST(TargetText, TellsEachBudgetAndWhatTakesItsPlace) {

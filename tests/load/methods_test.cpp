@@ -103,7 +103,8 @@ TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
     for (const load::Method& method : load::methods()) {
       load::BoundRequest chosen = options;
       constexpr graph::DType kCasts[] = {graph::DType::f32, graph::DType::f16, graph::DType::q4_0};
-      if (method.traits.casts && random() % 2 == 0) chosen.request.cast = kCasts[random() % 3];
+      const graph::DType cast = kCasts[random() % 3];
+      if (load::can_cast_to(method, cast) && random() % 2 == 0) chosen.request.cast = cast;
       if (method.traits.offloads && random() % 2 == 0)
         chosen.placement = testing::random_placement(random, graph, method);
       for (const load::Order& order : load::orders()) {
@@ -358,6 +359,9 @@ TEST(LoadMethods, WhatAMethodCannotDoItRefuses) {
       }
     };
     EXPECT_EQ(made({.request = {.cast = graph::DType::f32}}), method.traits.casts) << method.id;
+    EXPECT_EQ(made({.request = {.cast = graph::DType::q4_0}}),
+              method.traits.casts && method.traits.runtime != load::Runtime::torch)
+        << method.id;
     EXPECT_EQ(made(offload), method.traits.offloads) << method.id;
   }
 }
@@ -609,7 +613,8 @@ load::BoundRequest random_options(std::mt19937_64& random, const load::Method& m
   options.request.runai_buffer = random() % 9000;
   if (random() % 3 == 0) options.request.shard_bytes = 1 + random() % 4000;
   if (random() % 2 == 0) options.request.flush_bytes = random() % 4000;
-  if (method.traits.casts && random() % 2 == 0) options.request.cast = kCasts[random() % 2];
+  const graph::DType cast = kCasts[random() % 2];
+  if (load::can_cast_to(method, cast) && random() % 2 == 0) options.request.cast = cast;
   if (method.traits.offloads && random() % 2 == 0)
     options.placement = testing::random_placement(random, graph, method);
   options.request.workers = 1 + static_cast<std::uint32_t>(random() % 4);

@@ -83,8 +83,8 @@ load::BoundRequest random_options(std::mt19937_64& random, const load::Method& m
   if (flushes && random() % 2 == 0) options.request.flush_bytes = random() % 2000;
   options.request.doubled_ties = random() % 2 == 0;
   if (random() % 3 == 0) options.request.shard_bytes = 1 + random() % 1500;
-  if (method.traits.casts && random() % 3 != 0)
-    options.request.cast = random() % 2 == 0 ? graph::DType::f32 : graph::DType::q8_0;
+  const graph::DType cast = random() % 2 == 0 ? graph::DType::f32 : graph::DType::q8_0;
+  if (load::can_cast_to(method, cast) && random() % 3 != 0) options.request.cast = cast;
   if (method.traits.offloads && random() % 2 == 0)
     options.placement = testing::random_placement(random, graph, method);
   if (method.id.starts_with("llama_cpp"))

@@ -173,6 +173,7 @@ Json plan_json(const PlanDisplay& view) {
                 {{"host", 0}, {"page_cache", 0}, {"staging", 0}, {"device", least}, {"unified", least}}}};
   if (!bound.incomplete.empty()) json["incomplete"] = json_text(bound.incomplete);
   if (bound.judged()) json["verdicts_cover"] = json_text(view.covered());
+  if (!view.answer().unaccounted.empty()) json["unaccounted"] = json_text(view.answer().unaccounted);
   if (bound.request.cast) {
     const load::CastSummary cast = load::cast_summary(view.graph, *bound.request.cast);
     json["cast"] = {{"tensors", cast.tensors},

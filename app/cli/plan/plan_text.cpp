@@ -321,7 +321,10 @@ bool is_about_host(const PlanDisplay& view) {
 // What a verdict counts, so that "fits" says no more than it means.
 std::string covers_text(const PlanDisplay& view) {
   if (!view.bound().judged()) return "";
-  return fmt::format("The verdicts cover {}.\n", view.covered());
+  std::string text = fmt::format("The verdicts cover {}.\n", view.covered());
+  if (const std::string& left = view.answer().unaccounted; !left.empty())
+    text += fmt::format("They are estimates, which do not account for {}.\n", safe_display(left, 300));
+  return text;
 }
 
 // The types that methods take from config.json.

@@ -41,10 +41,10 @@ std::string command_line(std::string_view command, const std::string& path,
 }
 
 report::AnswerWithCurves answer_for(const Context& context, const graph::MetaGraph& graph,
-                                    const load::LoadRequest& request, const CliEnvironment& environment) {
-  auto forward = std::make_shared<const load::RequestPass>(graph, request, environment.load.assets);
-  auto bound =
-      std::make_shared<const load::BoundRequest>(load::bind_request(graph, request, environment.load));
+                                    const load::LoadRequest& request,
+                                    const load::LoadEnvironment& environment) {
+  auto forward = std::make_shared<const load::RequestPass>(graph, request, environment.assets);
+  auto bound = std::make_shared<const load::BoundRequest>(load::bind_request(graph, request, environment));
   report::CurveOptions curve;
   if (forward->pass() != nullptr) curve.axis = view::RunAxis::steps;
   Progress progress(context.stop);
@@ -55,10 +55,12 @@ report::AnswerWithCurves answer_for(const Context& context, const graph::MetaGra
 std::string model_report(const Context& context, const ReportFlags& options, const std::string& path,
                          const graph::MetaGraphPtr& graph, const load::LoadRequest& request,
                          const CliEnvironment& environment) {
-  const report::AnswerWithCurves answered = answer_for(context, *graph, request, environment);
+  load::LoadEnvironment known = environment.load;
+  known.claims = std::make_shared<const forward::ClaimsOnce>(graph, known.assets);
+  const report::AnswerWithCurves answered = answer_for(context, *graph, request, known);
   const load::LoadAnswer& answer = answered.answer;
   report::ModelPage page{.graph = *graph,
-                         .claims = forward::model_claims(*graph, *environment.load.assets),
+                         .claims = *known.claims->get(),
                          .subject = answered.subject(*graph),
                          .answer = answer,
                          .findings = {},
@@ -84,8 +86,8 @@ std::string model_report(const Context& context, const ReportFlags& options, con
 std::string difference_report(const Context& context, const ReportFlags& options, const std::string& path,
                               const graph::MetaGraphPtr& a, const graph::MetaGraphPtr& b,
                               const load::LoadRequest& request, const CliEnvironment& environment) {
-  const report::AnswerWithCurves of_a = answer_for(context, *a, request, environment);
-  const report::AnswerWithCurves of_b = answer_for(context, *b, request, environment);
+  const report::AnswerWithCurves of_a = answer_for(context, *a, request, environment.load);
+  const report::AnswerWithCurves of_b = answer_for(context, *b, request, environment.load);
   report::MatchedModels match = report::match_models(*a, *b);
   Progress progress(context.stop);
   const ProgressLine line(context, "comparing", progress);

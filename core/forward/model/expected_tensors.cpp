@@ -100,6 +100,21 @@ ModelClaims model_claims(const graph::MetaGraph& graph, const ForwardAssets& ass
   return result;
 }
 
+std::shared_ptr<const ModelClaims> ClaimsOnce::get() const {
+  std::call_once(once_,
+                 [&] { claims_ = std::make_shared<const ModelClaims>(model_claims(*graph_, *assets_)); });
+  return claims_;
+}
+
+std::string lacking_text(const graph::MetaGraph& graph, const ModelClaims& claims) {
+  if (graph.tensors.empty()) return "it has no tensors";
+  if (claims.missing.empty()) return "";
+  return fmt::format(
+      "{} missing that its settings ask for: {}",
+      claims.missing.size() == 1 ? "1 tensor is" : fmt::format("{} tensors are", claims.missing.size()),
+      join_names(claims.missing, 3));
+}
+
 // --- Binds the architecture to the tensors of a checkpoint that would become this file, then puts the file's
 // tensors in their places.
 
@@ -210,7 +225,10 @@ class GgufBinder {
         asked_of_(graph.tensors.size(), 0) {
     if (architecture_ == nullptr)
       throw config_.fail(
-          fmt::format("no asset describes the operators of '{}'", safe_display(config_.model_type(), 60)),
+          fmt::format(
+              "no asset describes the operators of '{}'",
+              safe_display(
+                  config_.model_type().empty() ? "a model without 'model_type'" : config_.model_type(), 60)),
           ErrorCode::unsupported);
     checkpoint_ = config_graph(config.json, path_, assets);
   }

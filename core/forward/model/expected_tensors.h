@@ -7,6 +7,8 @@
 #include "core/forward/model/assets_loader.h"
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +36,24 @@ std::string without_text(const ModelClaims& claims);
 
 // A configuration that does not fit the asset gives a note, not an Error.
 ModelClaims model_claims(const graph::MetaGraph& graph, const ForwardAssets& assets);
+
+// The same of one model, compared when it is first asked for, by whichever thread.
+class ClaimsOnce {
+ public:
+  ClaimsOnce(graph::MetaGraphPtr graph, std::shared_ptr<const ForwardAssets> assets)
+      : graph_(std::move(graph)), assets_(std::move(assets)) {}
+  std::shared_ptr<const ModelClaims> get() const;
+
+ private:
+  const graph::MetaGraphPtr graph_;
+  const std::shared_ptr<const ForwardAssets> assets_;
+  mutable std::once_flag once_;
+  mutable std::shared_ptr<const ModelClaims> claims_;
+};
+
+// What the model lacks although no note of its files says so: "1 tensor is missing that its settings ask for:
+// lm_head.weight". Empty: nothing.
+std::string lacking_text(const graph::MetaGraph& graph, const ModelClaims& claims);
 
 // Why the architecture does not describe this model: missing tensors, other shapes, or more than a hundredth
 // of the bytes unclaimed. Empty if it does.

@@ -3,8 +3,10 @@
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/forward/family/architecture.h"
 #include "core/forward/family/model_config.h"
+#include "core/forward/family/settings.h"
 #include "core/load/answer/rows.h"
 #include "core/plan/dry_machine.h"
 
@@ -39,9 +41,6 @@ std::vector<LoadRow> project_rows(const graph::MetaGraph& graph, const BoundRequ
   const auto take = [&](std::size_t at, const Projection& projection) {
     if (!unmapped.empty() && projection.maps_files)
       return refuse(at, Error(ErrorCode::unsupported, unmapped));
-    if (bound.request.cast && !can_cast_to(*projection.method, *bound.request.cast))
-      return refuse(at, Error(ErrorCode::unsupported, "PyTorch has no type {}",
-                              graph::dtype_info(*bound.request.cast).name));
     rows[at] = make_row(projection, bound, labels, options.alive);
     if (options.projected) options.projected(at, rows[at], projection);
   };
@@ -129,6 +128,18 @@ std::vector<const Method*> find_others(const graph::MetaGraph& graph, const Load
 
 }  // namespace
 
+std::string unaccounted_text(const BoundRequest& bound, const RequestPass* forward) {
+  if (!bound.judged()) return "";
+  if (forward == nullptr || forward->pass() == nullptr) return bound.unaccounted;
+  const forward::ForwardModel& model = forward->model();
+  if (model.bound && !model.bound->unaccounted.empty())
+    return forward::settings_text(model.bound->unaccounted);
+  if (!model.graph->unaccounted.empty()) return join_names(model.graph->unaccounted, 5);
+  return forward->unknown_values() > 0
+             ? fmt::format("the size of {}", counted(forward->unknown_values(), "value"))
+             : bound.unaccounted;
+}
+
 bool LoadAnswer::any_within() const { return std::ranges::any_of(rows, &LoadRow::is_within); }
 
 LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
@@ -148,6 +159,8 @@ LoadAnswer answer(const graph::MetaGraph& graph, std::shared_ptr<const BoundRequ
       project_rows(graph, *result.bound, result.bound->methods, result.forward->pass(), options, progress);
   if (std::ranges::all_of(result.rows, [](const LoadRow& row) { return row.refusal.has_value(); }))
     throw *result.rows.front().refusal;
+  result.unaccounted = unaccounted_text(*result.bound, result.forward.get());
+  for (LoadRow& row : result.rows) row.estimated = !result.unaccounted.empty();
   const LoadRequest& request = result.bound->request;
   if (request.max_context)
     result.context = find_contexts(graph, *result.bound, *result.forward, result.rows, progress);

@@ -62,11 +62,18 @@ struct LoadAnswer {
   // Methods outside the default set that fit. Filled only if the request names no method and no row fits.
   std::vector<const Method*> also_fits = {};
 
+  // What the verdicts depend on and do not account for, in words: they are estimates. Empty: nothing.
+  std::string unaccounted = {};
+
   bool several_orders() const { return bound->orders.size() > 1; }
   // Whether at least one row has figures that are within its budgets and the required peak, also of a model
   // that is not whole.
   bool any_within() const;
 };
+
+// What the weights, and the pass that follows them, depend on and nobody accounts for:
+// LoadAnswer::unaccounted. `forward` may be null.
+std::string unaccounted_text(const BoundRequest& bound, const RequestPass* forward);
 
 // A load that cannot be done becomes a row with its refusal. If every row is refused, throws the first
 // refusal. Also throws Error{usage} as bind_request() and RequestPass do, and Error{canceled}.

@@ -108,6 +108,7 @@ struct LoadRow {
   std::optional<Error> refusal = {};              // why the load cannot be done; if set, there are no figures
 
   bool incomplete = false;  // the model is: what is missing may not fit
+  bool estimated = false;   // the verdict is: LoadAnswer::unaccounted says why
 
   bool is_within() const { return !refusal && verdict.fits() && over_required_peak == 0; }
   bool fits() const { return is_within() && !incomplete; }

@@ -423,6 +423,9 @@ plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const 
   const BoundRequest& bound = own ? *own : asked;
   if (bound.request.cast && !method.traits.casts)
     throw Error(ErrorCode::unsupported, "the method does not cast weights");
+  if (bound.request.cast && !can_cast_to(method, *bound.request.cast))
+    throw Error(ErrorCode::unsupported, "PyTorch has no type {}",
+                graph::dtype_info(*bound.request.cast).name);
   if (!bound.placement.all_on_device() && !method.traits.offloads)
     throw Error(ErrorCode::unsupported, "the method places all weights on the device");
   if (!supports_placement(method, bound.request))

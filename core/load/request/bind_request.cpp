@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/known_models.h"
 #include "core/load/request/casts.h"
@@ -79,15 +80,20 @@ LoadRequest with_target_options(LoadRequest request, const std::optional<Target>
   return request;
 }
 
-// What the model lacks although no note of its files says so; empty: nothing.
-std::string lacking(const graph::MetaGraph& graph, const LoadEnvironment& environment) {
-  if (graph.tensors.empty()) return "it has no tensors";
+// What a verdict depends on beyond the request: whether the model is whole, and whether all is understood
+// that its weights follow from.
+void judge_model(BoundRequest& bound, const graph::MetaGraph& graph, const LoadEnvironment& environment) {
+  const auto error = std::ranges::find(graph.notes, graph::Severity::error, &graph::Note::severity);
+  if (error != graph.notes.end()) bound.incomplete = error->text;
+  if (!bound.judged()) return;
   const auto assets = environment.assets ? environment.assets : forward::built_in_assets();
-  const std::vector<std::string> missing = forward::model_claims(graph, *assets).missing;
-  if (missing.empty()) return "";
-  return fmt::format("{} missing that its settings ask for: {}",
-                     missing.size() == 1 ? "1 tensor is" : fmt::format("{} tensors are", missing.size()),
-                     join_names(missing, 3));
+  const auto claims =
+      environment.claims
+          ? environment.claims->get()
+          : std::make_shared<const forward::ModelClaims>(forward::model_claims(graph, *assets));
+  if (bound.incomplete.empty()) bound.incomplete = forward::lacking_text(graph, *claims);
+  // of files the sizes are known, of a configuration alone they follow from its settings
+  if (graph.format == "config") bound.unaccounted = forward::settings_text(claims->unaccounted);
 }
 
 std::string counts_instead(std::string_view budget, std::uint64_t bytes) {
@@ -199,11 +205,7 @@ BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& requ
   if (bound.memory.target) bound.costs = target_costs(*bound.memory.target, bound.costs);
   for (const std::string& name : order_names(request.orders))
     bound.orders.push_back(bind_order(graph, name, environment));
-  const auto error = std::ranges::find(graph.notes, graph::Severity::error, &graph::Note::severity);
-  if (error != graph.notes.end())
-    bound.incomplete = error->text;
-  else if (bound.judged())
-    bound.incomplete = lacking(graph, environment);
+  judge_model(bound, graph, environment);
   return bound;
 }
 

@@ -17,6 +17,10 @@
 #include <utility>
 #include <vector>
 
+namespace loadline::forward {
+class ClaimsOnce;  // core/forward/model/expected_tensors.h
+}
+
 namespace loadline::load {
 
 // --- Load orders in a text file: one tensor name per line.
@@ -140,6 +144,8 @@ struct LoadEnvironment {
   std::span<const Target> targets = built_in_targets();
   std::optional<MeasuredRates> measured_rates = {};         // of this machine
   std::shared_ptr<const StorageOrder> own_order = nullptr;  // the order that kOwnOrder names
+  // Of the model that requests are bound to; null: it is compared with its architecture for each.
+  std::shared_ptr<const forward::ClaimsOnce> claims = nullptr;
 };
 
 // The name of an order that the user arranged by hand.
@@ -178,6 +184,9 @@ struct BoundRequest {
   std::shared_ptr<const NamedParts> parts = nullptr;
   // Why the model is not whole: its first note of severity error. Empty: it is. Not escaped.
   std::string incomplete = {};
+  // Of a judged request: settings that the sizes of the weights may depend on and that are not understood, in
+  // words. Empty: none.
+  std::string unaccounted = {};
 
   // The type that the method casts weights to: that of the request, else, where the method takes it from
   // there, that of config.json.
