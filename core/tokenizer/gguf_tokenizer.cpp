@@ -11,7 +11,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace loadline::tokenizer {
 namespace {
@@ -159,6 +160,19 @@ GgufVocabulary choose(const ModelTokenizer& model, const Family* family) {
               safe_display(model.settings.architectures.front(), 60));
 }
 
+constexpr std::string_view kSpacePiece = "\xE2\x96\x81";  // U+2581
+
+std::string normalizer_words(const NormalizerStep& step) {
+  using Kind = NormalizerStep::Kind;
+  constexpr const char* kNames[] = {
+      "NFC",     "NFD",     "NFKC",  "NFKD", "Lowercase",   "StripAccents", "BertNormalizer",
+      "Replace", "Prepend", "Strip", "Nmt",  "Precompiled", "ByteLevel"};
+  std::string words = kNames[static_cast<std::size_t>(step.kind)];
+  if (step.kind == Kind::bert && !step.clean_text) words += " without clean_text";
+  if (step.kind == Kind::bert && !step.spaced_ideographs) words += " without handle_chinese_chars";
+  return words;
+}
+
 class Writer {
  public:
   Writer(const ModelTokenizer& model, const GgufTokenizerRequest& request)
@@ -178,6 +192,7 @@ class Writer {
     // Code Llama's and Granite's small models are known by their sizes
     if (llama && size == 32016) add("eot_token_id", std::uint32_t{32010});
     if (llama && size == 49152) add("add_bos_token", false);
+    account();
     return std::move(result_);
   }
 
@@ -212,6 +227,92 @@ class Writer {
     if (way == GgufVocabulary::bpe || way == GgufVocabulary::llama_bpe) must_be(VocabularyKind::bpe);
   }
 
+  void unheeded(std::string name, std::string shown) {
+    result_.unheeded.emplace_back(std::move(name), std::move(shown));
+  }
+
+  // What no key tells llama.cpp of, and what it does not do by itself.
+  void account() {
+    if (result_.vocabulary == GgufVocabulary::sentencepiece)
+      return account_for_added(model_.settings.added_decoder, false);
+    if (result_.vocabulary == GgufVocabulary::unigram) return account_for_sentinels();
+    const Tokenizer tokenizer = tokenizer_with_settings(model_);
+    const bool wordpiece = result_.vocabulary == GgufVocabulary::wordpiece;
+    std::string steps;
+    bool composes = false;
+    for (const NormalizerStep& step : tokenizer.normalizers) {
+      composes = composes || step.kind == NormalizerStep::Kind::nfc;
+      if (!follows(step)) steps += (steps.empty() ? "" : ", ") + normalizer_words(step);
+    }
+    if (!steps.empty()) unheeded("normalizer", steps);
+    if (composes && !wordpiece)
+      result_.notes.push_back(
+          "llama.cpp takes texts as they are: those that are not in NFC it may cut in another way");
+    account_for_added(tokenizer.added, !steps.empty() || wordpiece);
+    const std::string_view usual_prefix = wordpiece ? "##" : "";
+    if (tokenizer.subword_prefix != usual_prefix)
+      unheeded("model.continuing_subword_prefix",
+               fmt::format("'{}'", safe_display(tokenizer.subword_prefix, 20)));
+    if (!tokenizer.word_suffix.empty())
+      unheeded("model.end_of_word_suffix", fmt::format("'{}'", safe_display(tokenizer.word_suffix, 20)));
+    using Kind = PreTokenizerStep::Kind;
+    const bool own_cut = wordpiece || result_.vocabulary == GgufVocabulary::llama_bpe;
+    for (const PreTokenizerStep& step : tokenizer.pre_tokenizers)
+      if (own_cut && step.kind != (wordpiece ? Kind::bert : Kind::metaspace)) {
+        unheeded("pre_tokenizer", fmt::format("{}", fmt::join(pre_tokenizer_steps(tokenizer), ", ")));
+        break;
+      }
+  }
+
+  // As llama.cpp's converter, which takes SentencePiece's own pieces alone: T5's sentinels are not among
+  // them.
+  void account_for_sentinels() {
+    std::vector<std::string> lost;
+    for (const AddedToken& token : model_.settings.added_decoder)
+      if (std::ranges::none_of(model_.sentencepiece->pieces,
+                               [&](const VocabularyPiece& piece) { return piece.id == token.id; }))
+        lost.push_back(token.text);
+    if (!lost.empty())
+      result_.notes.push_back(fmt::format(
+          "tokens beside the SentencePiece model have no text in the file: {}", join_names(lost, 3)));
+  }
+
+  bool follows(const NormalizerStep& step) const {
+    using Kind = NormalizerStep::Kind;
+    switch (result_.vocabulary) {
+      case GgufVocabulary::wordpiece:
+        return step.kind == Kind::nfd || step.kind == Kind::lowercase || step.kind == Kind::strip_accents ||
+               (step.kind == Kind::bert && step.clean_text && step.spaced_ideographs);
+      case GgufVocabulary::llama_bpe:
+        return (step.kind == Kind::prepend && step.content == kSpacePiece) ||
+               (step.kind == Kind::replace && !step.pattern.regex && step.pattern.text == " " &&
+                step.content == kSpacePiece);
+      case GgufVocabulary::xlm_roberta:
+        return step.kind == Kind::precompiled;
+      default:
+        return step.kind == Kind::nfc;
+    }
+  }
+
+  // llama.cpp finds each where its text stands. Of a mask only training makes use.
+  void account_for_added(const std::vector<AddedToken>& added, bool normalizes) {
+    constexpr std::pair<bool AddedToken::*, const char*> kFlags[] = {
+        {&AddedToken::lstrip, "lstrip"},
+        {&AddedToken::rstrip, "rstrip"},
+        {&AddedToken::single_word, "single_word"},
+        {&AddedToken::normalized, "normalized"}};
+    const auto mask = model_.settings.special.find("mask");
+    for (const auto& [flag, name] : kFlags) {
+      const bool normalized = flag == &AddedToken::normalized;
+      std::vector<std::string> set;
+      for (const AddedToken& token : added)
+        if (token.*flag && !(normalized && (token.special || !normalizes)) &&
+            !(mask != model_.settings.special.end() && mask->second.text == token.text))
+          set.push_back(token.text);
+      if (!set.empty()) unheeded(fmt::format("added_tokens.{}", name), "true for " + join_names(set, 3));
+    }
+  }
+
   // No key tells llama.cpp of these settings.
   void check_sentencepiece() {
     const SentencePieceSpec& spec = model_.sentencepiece->sentencepiece;
@@ -219,13 +320,8 @@ class Writer {
       throw Error(ErrorCode::unsupported, {.file = model_.sentencepiece->file},
                   "GGUF has no form for a SentencePiece model of type {}",
                   spec.model == SentencePieceSpec::Model::word ? "word" : "character");
-    constexpr std::string_view kLost = "GGUF has no key for it, and llama.cpp will cut texts in another way";
-    if (spec.treat_whitespace_as_suffix)
-      result_.notes.push_back(
-          fmt::format("treat_whitespace_as_suffix of the SentencePiece model is set: {}", kLost));
-    if (!spec.escape_whitespaces)
-      result_.notes.push_back(
-          fmt::format("escape_whitespaces of the SentencePiece model is not set: {}", kLost));
+    if (spec.treat_whitespace_as_suffix) unheeded("treat_whitespace_as_suffix", "true");
+    if (!spec.escape_whitespaces) unheeded("escape_whitespaces", "false");
   }
 
   void write_vocabulary() {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -43,6 +44,9 @@ struct GgufTokenizer {
   GgufVocabulary vocabulary = GgufVocabulary::bpe;  // never automatic
   std::vector<GgufTokenizerKey> keys = {};          // no name occurs twice
   std::vector<std::string> notes = {};              // sentences about llama.cpp: what may go wrong there
+  // Settings of the tokenizer's files, each with its value, of which no key tells: llama.cpp cuts some texts
+  // in another way. "added_tokens.lstrip", "normalizer"
+  std::vector<std::pair<std::string, std::string>> unheeded = {};
 };
 
 // The same keys and values as llama.cpp's converter writes. Throws Error{unsupported | malformed | limit}

@@ -512,6 +512,13 @@ GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options
   if (options.tokenizer)
     tokenizer = tokenizer_of(mapped.text, options.pre_tokenizer, beside, model.files_read);
   std::ranges::move(tokenizer.notes, std::back_inserter(model.notes));
+  std::vector<forward::Setting> uncut;
+  for (auto& [name, shown] : tokenizer.unheeded) uncut.push_back({std::move(name), std::move(shown)});
+  uncut = ignored_settings(uncut, options, "the tokenizer",
+                           "no key of a GGUF file tells llama.cpp to cut texts so");
+  if (!uncut.empty())
+    model.notes.push_back(
+        fmt::format("{}: ignored, so llama.cpp may cut texts in another way", forward::settings_text(uncut)));
   model.keys.tokenizer = std::move(tokenizer.keys);
   if (model.keys.tokenizer.empty() && options.tokenizer) note_no_tokenizer(beside, model.notes);
   if (model.keys.tokenizer.empty()) add_no_vocabulary(model.keys, map.architecture, mapped.config);

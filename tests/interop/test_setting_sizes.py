@@ -22,6 +22,9 @@ from test_settings import configuration
 
 # In every configuration of such a class: numbers between the layers are F32 then, which changes no tensor and no cache.
 NAMED = {"residual_in_fp32"}
+# Published files hold the layers that predict further tokens, which transformers leaves out; and it takes a null beside a
+# text model for "not tied", where every text model's class refuses one.
+NOT_JUDGED = {"num_nextn_predict_layers", "tie_word_embeddings null"}
 EVERY = 1 if os.environ.get("LOADLINE_ALL_SETTINGS") else 12
 TOKENS = 24
 
@@ -107,7 +110,7 @@ class SettingSizes(unittest.TestCase):
                 self.assertEqual((usual, figures), ("right", None))
             counts = collections.Counter()
             for setting, choices in variants(config):
-                if zlib.crc32(f"{kind} {setting}".encode()) % EVERY:
+                if setting in NOT_JUDGED or zlib.crc32(f"{kind} {setting}".encode()) % EVERY:
                     continue
                 for changes in choices:
                     verdict, figures = self.judged(kind, config, changes)

@@ -387,24 +387,51 @@ TEST(TokenizerGguf, RefusesGemmaAndPhiWithoutSentencePiecesFile) {
   EXPECT_EQ(refusal("LlamaForCausalLM"), "");
 }
 
-TEST(TokenizerGguf, TellsWhatNoKeySaysOfSentencePiece) {
-  const auto notes_of = [](const std::string& bytes) {
-    return fmt::format(
-        "{}", fmt::join(tokenizer::gguf_tokenizer(model_of({{"tokenizer.model", bytes}}), {}).notes, "; "));
-  };
-  EXPECT_EQ(notes_of(sentencepiece_model(1)), "");
-  EXPECT_EQ(
-      notes_of(sentencepiece_model(1, Proto().number(24, 1))),
-      "treat_whitespace_as_suffix of the SentencePiece model is set: GGUF has no key for it, and llama.cpp "
-      "will cut texts in another way");
-  EXPECT_EQ(
-      notes_of(sentencepiece_model(2, {}, Proto().number(5, 0))),
-      "escape_whitespaces of the SentencePiece model is not set: GGUF has no key for it, and llama.cpp will "
-      "cut texts in another way");
-  EXPECT_EQ(testing::error_of([&] { notes_of(sentencepiece_model(3)); }),
+std::string unheeded(const tokenizer::ModelTokenizer& model, const std::string& pre = {}) {
+  std::string text;
+  for (const auto& [name, shown] : tokenizer::gguf_tokenizer(model, {.pre_tokenizer = pre}).unheeded)
+    text += fmt::format("{}{}={}", text.empty() ? "" : "; ", name, shown);
+  return text;
+}
+
+TEST(TokenizerGguf, NamesWhatNoKeySaysOfSentencePiece) {
+  const auto of = [](const std::string& bytes) { return unheeded(model_of({{"tokenizer.model", bytes}})); };
+  EXPECT_EQ(of(sentencepiece_model(1)), "");
+  EXPECT_EQ(of(sentencepiece_model(1, Proto().number(24, 1))), "treat_whitespace_as_suffix=true");
+  EXPECT_EQ(of(sentencepiece_model(2, {}, Proto().number(5, 0))), "escape_whitespaces=false");
+  EXPECT_EQ(testing::error_of([&] { of(sentencepiece_model(3)); }),
             "tokenizer.model: GGUF has no form for a SentencePiece model of type word");
-  EXPECT_EQ(testing::error_of([&] { notes_of(sentencepiece_model(4)); }),
+  EXPECT_EQ(testing::error_of([&] { of(sentencepiece_model(4)); }),
             "tokenizer.model: GGUF has no form for a SentencePiece model of type character");
+}
+
+TEST(TokenizerGguf, NamesWhatNoKeySaysOfTokenizerJson) {
+  const auto of = [](const std::string& more, const std::string& added = {}, const std::string& model = {}) {
+    return unheeded(
+        model_of({{"tokenizer.json",
+                   R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},"added_tokens":[)" +
+                       added + R"(],"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"])" +
+                       model + "}" + more + "}"},
+                  {"tokenizer_config.json", R"({"mask_token":"<mask>"})"}}),
+        "gpt-2");
+  };
+  const auto token = [](const std::string& text, const std::string& flags) {
+    return R"({"id":3,"content":")" + text + R"(","normalized":false)" + flags + "}";
+  };
+  EXPECT_EQ(of(""), "");
+  EXPECT_EQ(of(R"(,"normalizer":{"type":"NFC"})"), "");  // a note
+  EXPECT_EQ(of(R"(,"normalizer":{"type":"Lowercase"})"), "normalizer=Lowercase");
+  EXPECT_EQ(of(R"(,"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKD"}]})"),
+            "normalizer=NFKD");
+  EXPECT_EQ(of("", token("<x>", R"(,"lstrip":true)")), "added_tokens.lstrip=true for '<x>'");
+  EXPECT_EQ(of("", token("<x>", R"(,"rstrip":true,"special":true)")), "added_tokens.rstrip=true for '<x>'");
+  EXPECT_EQ(of("", token("<x>", R"(,"single_word":true)")), "added_tokens.single_word=true for '<x>'");
+  EXPECT_EQ(of("", token("<mask>", R"(,"lstrip":true,"special":true)")), "");
+  const std::string folds = R"(,"normalizer":{"type":"Lowercase"})";
+  EXPECT_EQ(of("", R"({"id":3,"content":"Day","normalized":true})"), "");
+  EXPECT_EQ(of(folds, R"({"id":3,"content":"Day","normalized":true})"),
+            "normalizer=Lowercase; added_tokens.normalized=true for 'Day'");
+  EXPECT_EQ(of("", "", R"(,"end_of_word_suffix":"</w>")"), "model.end_of_word_suffix='</w>'");
 }
 
 TEST(TokenizerGguf, TellsWhatItCannotName) {
