@@ -180,29 +180,43 @@ struct Plan {
 // Gives the steps to the plan's taker, if it has one.
 void hand_over(Plan& plan);
 
-// Append one step or mark to a plan; used by methods. Inline: a plan has a million steps.
-inline void append_step(Plan& plan, const Step& step) {
+// Append one step or mark to a plan; used by methods. Inline: a plan has a million steps. Steps and blocks
+// are filled where they stay: processors wait long for a copy whose words were just written in smaller parts.
+inline Step& append_step(Plan& plan, Verb verb, BlockId block) {
   constexpr std::size_t kPiece = 512;  // 20 KiB: they stay in the processor's nearest cache
   if (plan.steps.size() == kPiece && plan.taker != nullptr) hand_over(plan);
-  plan.steps.push_back(step);
+  Step& step = plan.steps.emplace_back();
+  step.verb = verb;
+  step.block = block;
+  return step;
 }
-inline BlockId alloc(Plan& plan, Block block) {
+inline BlockId alloc(Plan& plan, std::uint64_t bytes, Space space, BlockUse use, MaybeStorage storage) {
   const BlockId id{static_cast<std::uint32_t>(plan.blocks.size())};
-  plan.blocks.push_back(std::move(block));
-  append_step(plan, {.verb = Verb::alloc, .block = id});
+  Block& block = plan.blocks.emplace_back();
+  block.bytes = bytes;
+  block.space = space;
+  block.use = use;
+  block.storage = storage;
+  append_step(plan, Verb::alloc, id);
   return id;
 }
-inline void copy(Plan& plan, BlockId to, std::uint64_t offset, CopySource from, std::uint64_t from_offset,
-                 std::uint64_t bytes, std::optional<Cast> cast = {}) {
-  append_step(plan, {.verb = Verb::copy,
-                     .cast = cast,
-                     .block = to,
-                     .from = from,
-                     .offset = offset,
-                     .from_offset = from_offset,
-                     .bytes = bytes});
+inline BlockId alloc(Plan& plan, Block block) {
+  const BlockId id = alloc(plan, block.bytes, block.space, block.use, block.storage);
+  plan.blocks.back().extra = std::move(block.extra);
+  return id;
 }
-inline void free(Plan& plan, BlockId block) { append_step(plan, {.verb = Verb::free, .block = block}); }
+// `from`: one of the alternatives of CopySource.
+template <typename From>
+void copy(Plan& plan, BlockId to, std::uint64_t offset, From from, std::uint64_t from_offset,
+          std::uint64_t bytes, std::optional<Cast> cast = {}) {
+  Step& step = append_step(plan, Verb::copy, to);
+  step.cast = cast;
+  step.from = from;
+  step.offset = offset;
+  step.from_offset = from_offset;
+  step.bytes = bytes;
+}
+inline void free(Plan& plan, BlockId block) { append_step(plan, Verb::free, block); }
 void mark(Plan& plan, std::string label);
 
 // The rules of plans. Every block is allocated exactly once before its use, freed at most once and not used

@@ -97,11 +97,11 @@ std::vector<StorageOrder> MethodBuilder::by_shard() const {
 }
 
 plan::BlockId MethodBuilder::make(plan::Space space, graph::StorageId id, plan::BlockUse use) {
-  return plan::alloc(plan_, {.bytes = bytes(id), .space = space, .use = use, .storage = id});
+  return plan::alloc(plan_, bytes(id), space, use, id);
 }
 
 plan::BlockId MethodBuilder::make_cast(plan::Space space, graph::StorageId id, plan::BlockUse use) {
-  return plan::alloc(plan_, {.bytes = cast_bytes(id), .space = space, .use = use, .storage = id});
+  return plan::alloc(plan_, cast_bytes(id), space, use, id);
 }
 
 std::vector<plan::BlockId> MethodBuilder::make_all(plan::Space space, plan::BlockUse use) {

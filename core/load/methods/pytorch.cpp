@@ -16,10 +16,8 @@ std::vector<plan::BlockId> move_all(MethodBuilder& b, const std::vector<plan::Bl
   std::vector<plan::BlockId> moved;
   for (std::size_t i = 0; i < from.size(); ++i) {
     if (b.home(b.order()[i]) == Home::host) continue;
-    moved.push_back(plan::alloc(b.plan(), {.bytes = b.plan().block(from[i]).bytes,
-                                           .space = plan::Space::device,
-                                           .use = plan::BlockUse::storage,
-                                           .storage = b.order()[i]}));
+    moved.push_back(plan::alloc(b.plan(), b.plan().block(from[i]).bytes, plan::Space::device,
+                                plan::BlockUse::storage, b.order()[i]));
     b.move(moved.back(), from[i]);
     b.drop(from[i]);
   }
