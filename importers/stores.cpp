@@ -16,10 +16,10 @@
 #include "core/io/source_file.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <tuple>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -35,74 +35,161 @@ struct Entries {
   std::vector<std::string> folders, files;
 };
 
-Entries entries_of(const fs::path& folder) {
-  Entries entries;
-  std::error_code failed;
-  fs::directory_iterator at(folder, failed);
-  for (; !failed && at != fs::directory_iterator(); at.increment(failed)) {
-    if (entries.folders.size() + entries.files.size() >= kMostStored) break;
-    std::string name = at->path().filename().string();
-    if (name.starts_with('.')) continue;
-    std::error_code unknown;
-    (at->is_directory(unknown) ? entries.folders : entries.files).push_back(std::move(name));
+class Lister {
+ public:
+  explicit Lister(const Progress& progress) : progress_(progress) {}
+
+  Entries entries_of(const fs::path& folder) {
+    progress_.check_canceled();
+    Entries entries;
+    std::error_code failed;
+    fs::directory_iterator at(folder, failed);
+    for (; !failed && at != fs::directory_iterator(); at.increment(failed)) {
+      if (seen_ == kMostEntries) {
+        cut_ = true;
+        break;
+      }
+      ++seen_;
+      std::string name = at->path().filename().string();
+      if (name.starts_with('.')) continue;
+      std::error_code unknown;
+      (at->is_directory(unknown) ? entries.folders : entries.files).push_back(std::move(name));
+    }
+    std::ranges::sort(entries.folders, natural_less);
+    std::ranges::sort(entries.files, natural_less);
+    return entries;
   }
-  std::ranges::sort(entries.folders, natural_less);
-  std::ranges::sort(entries.files, natural_less);
-  return entries;
+  bool cut() const { return cut_; }
+
+ private:
+  const Progress& progress_;
+  std::size_t seen_ = 0;
+  bool cut_ = false;
+};
+
+// Takes the time of a file; nothing if it is not there.
+std::optional<std::uint64_t> look_at(StoredModel& model, const fs::path& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  const std::int64_t changed = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+  model.changed = std::max(model.changed, changed);
+  return static_cast<std::uint64_t>(status.st_size);
 }
 
 // Adds size and time of a file; false if it is not there.
 bool add_file(StoredModel& model, const fs::path& path) {
-  struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  model.bytes += static_cast<std::uint64_t>(status.st_size);
-  const std::int64_t changed = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-  model.changed = std::max(model.changed, changed);
-  return true;
+  const std::optional<std::uint64_t> bytes = look_at(model, path);
+  model.bytes += bytes.value_or(0);
+  return bytes.has_value();
+}
+
+// --- The files of one folder.
+
+// A file of a set of GGUF splits: "model-00002-of-00005.gguf".
+struct Split {
+  std::string_view stem = {}, total = {};
+  int number = 0;  // 0: it is in none
+};
+
+Split split_of(std::string_view name) {
+  constexpr std::string_view kTail = "-00001-of-00005.gguf";
+  if (name.size() <= kTail.size() || !name.ends_with(".gguf")) return {};
+  const std::string_view tail = name.substr(name.size() - kTail.size());
+  const auto number = text_as<std::uint32_t>(tail.substr(1, 5));
+  if (tail.front() != '-' || tail.substr(6, 4) != "-of-" || !number) return {};
+  return {name.substr(0, name.size() - kTail.size()), tail.substr(10, 5), static_cast<int>(*number)};
+}
+
+bool is_weights(const std::string& name) {
+  return name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".pt") ||
+         name.ends_with(".pth");
+}
+
+// Each GGUF or ONNX file is a model, called by its name behind `before`; all other weights are one, called
+// `shown`.
+void add_files(std::vector<StoredModel>& models, const fs::path& folder, const std::string& shown,
+               const std::string& before, Store store, const std::vector<std::string>& files) {
+  StoredModel whole{.name = shown, .path = folder.string(), .store = store};
+  bool weights = false;
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> sets;  // to their places in `models`
+  for (const std::string& name : files) {
+    const bool gguf = name.ends_with(".gguf");
+    if (gguf || name.ends_with(".onnx")) {
+      const Split split = gguf ? split_of(name) : Split();
+      const auto set = sets.find({split.stem, split.total});
+      if (split.number > 1 && set != sets.end()) add_file(models[set->second], folder / name);
+      if (split.number > 1 || (gguf && !graph::gguf_role(name).empty())) continue;
+      StoredModel model{.name = before + name, .path = (folder / name).string(), .store = store};
+      if (!add_file(model, folder / name)) continue;
+      models.push_back(std::move(model));
+      if (split.number == 1) sets.emplace(std::pair(split.stem, split.total), models.size() - 1);
+    } else if (is_weights(name)) {
+      weights = add_file(whole, folder / name) || weights;
+    } else if (name == "config.json") {
+      (void)look_at(whole, folder / name);
+    }
+  }
+  if (weights) models.push_back(std::move(whole));
 }
 
 // --- The hub cache.
 
-std::optional<fs::path> snapshot_of(const fs::path& repository) {
+std::optional<fs::path> snapshot_of(const fs::path& repository, Lister& lister) {
   std::error_code failed;
   const fs::path reference = repository / "refs" / "main";
   constexpr std::uintmax_t kMostCommit = 64;
-  if (const std::uintmax_t size = fs::file_size(reference, failed); !failed && size <= kMostCommit + 2) {
-    std::string commit = io::SourceFile::open(reference.string()).head(kMostCommit + 2);
-    std::erase_if(commit, [](char letter) { return letter == '\n' || letter == '\r' || letter == ' '; });
-    if (commit.find('/') == std::string::npos && io::is_folder((repository / "snapshots" / commit).string()))
-      return repository / "snapshots" / commit;
-  }
-  const Entries snapshots = entries_of(repository / "snapshots");
+  if (const std::uintmax_t size = fs::file_size(reference, failed); !failed && size <= kMostCommit + 2) try {
+      std::string commit = io::SourceFile::open(reference.string()).head(kMostCommit + 2);
+      std::erase_if(commit, [](char letter) { return letter == '\n' || letter == '\r' || letter == ' '; });
+      const bool hexadecimal =
+          !commit.empty() && commit.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+      if (hexadecimal && io::is_folder((repository / "snapshots" / commit).string()))
+        return repository / "snapshots" / commit;
+    } catch (const Error&) {
+      // as if there were none
+    }
+  const Entries snapshots = lister.entries_of(repository / "snapshots");
   if (snapshots.folders.empty()) return std::nullopt;
   return repository / "snapshots" / snapshots.folders.back();
 }
 
-void add_hub(std::vector<StoredModel>& models, const std::string& cache, const Progress& progress) {
+// Adds the sizes of a snapshot's files, and of its folders' too; names a link to nothing.
+void add_snapshot(StoredModel& model, const fs::path& folder, const Entries& entries, Lister& lister,
+                  int depth) {
+  for (const std::string& name : entries.files)
+    if (!add_file(model, folder / name))
+      model.incomplete = fmt::format("'{}' is not in the cache", safe_display(name, 80));
+  if (depth < kMostDepth)
+    for (const std::string& name : entries.folders)
+      add_snapshot(model, folder / name, lister.entries_of(folder / name), lister, depth + 1);
+}
+
+void add_hub(std::vector<StoredModel>& models, const std::string& cache, Lister& lister) {
   constexpr std::string_view kPrefix = "models--";
-  for (const std::string& folder : entries_of(cache).folders) {
-    progress.check_canceled();
+  for (const std::string& folder : lister.entries_of(cache).folders) {
     if (!folder.starts_with(kPrefix)) continue;
     const fs::path repository = fs::path(cache) / folder;
     StoredModel model{
         .name = folder.substr(kPrefix.size()), .path = repository.string(), .store = Store::hub};
     if (const std::size_t between = model.name.find("--"); between != std::string::npos)
       model.name.replace(between, 2, "/");
-    try {
-      const std::optional<fs::path> snapshot = snapshot_of(repository);
-      if (!snapshot) {
-        model.incomplete = "the cache holds no snapshot of it";
-      } else {
-        for (const std::string& name : entries_of(*snapshot).files)
-          if (!add_file(model, *snapshot / name))
-            model.incomplete = fmt::format("'{}' is not in the cache", safe_display(name, 80));
-      }
-      const Entries blobs = entries_of(repository / "blobs");
-      if (std::ranges::any_of(blobs.files, [](const auto& name) { return name.ends_with(".incomplete"); }))
-        model.incomplete = "its download was not ended";
-    } catch (const Error& error) {
-      model.incomplete = error.what();
+    const Entries blobs = lister.entries_of(repository / "blobs");
+    model.unfinished =
+        std::ranges::any_of(blobs.files, [](const auto& name) { return name.ends_with(".incomplete"); });
+    const std::optional<fs::path> snapshot = snapshot_of(repository, lister);
+    if (!snapshot) {
+      model.incomplete = "the cache holds no snapshot of it";
+      models.push_back(std::move(model));
+      continue;
     }
+    const Entries entries = lister.entries_of(*snapshot);
+    const std::size_t before = models.size();
+    const bool several =
+        std::ranges::any_of(entries.files, [](const auto& name) { return name.ends_with(".gguf"); });
+    if (several) add_files(models, *snapshot, model.name, model.name + "/", Store::hub, entries.files);
+    for (std::size_t i = before; i < models.size(); ++i) models[i].unfinished = model.unfinished;
+    if (models.size() > before) continue;
+    add_snapshot(model, *snapshot, entries, lister, 0);
     models.push_back(std::move(model));
   }
 }
@@ -137,22 +224,21 @@ std::string ollama_name(const std::string& host, const std::string& space, const
   return space == "library" ? shown : space + "/" + shown;
 }
 
-void add_ollama(std::vector<StoredModel>& models, const std::string& store, const Progress& progress) {
+void add_ollama(std::vector<StoredModel>& models, const std::string& store, Lister& lister) {
   const fs::path manifests = fs::path(store) / "manifests";
-  for (const std::string& host : entries_of(manifests).folders)
-    for (const std::string& space : entries_of(manifests / host).folders)
-      for (const std::string& name : entries_of(manifests / host / space).folders)
-        for (const std::string& tag : entries_of(manifests / host / space / name).files) {
-          progress.check_canceled();
-          if (models.size() >= kMostStored) return;
+  for (const std::string& host : lister.entries_of(manifests).folders)
+    for (const std::string& space : lister.entries_of(manifests / host).folders)
+      for (const std::string& name : lister.entries_of(manifests / host / space).folders)
+        for (const std::string& tag : lister.entries_of(manifests / host / space / name).files) {
           StoredModel model{.name = ollama_name(host, space, name, tag), .store = Store::ollama};
           try {
             const auto weights = weights_of(manifests / host / space / name / tag, store);
             if (!weights) continue;  // an adapter alone, or no manifest
-            model.path = weights->string();
-            if (!add_file(model, *weights)) model.incomplete = "its weights are not in the store";
+            if (add_file(model, *weights))
+              model.path = weights->string();
+            else
+              model.incomplete = "its weights are not in the store";
           } catch (const Error& error) {
-            model.path = (manifests / host / space / name / tag).string();
             model.incomplete = error.what();
           }
           models.push_back(std::move(model));
@@ -161,72 +247,40 @@ void add_ollama(std::vector<StoredModel>& models, const std::string& store, cons
 
 // --- Folders of models.
 
-// The number of a file in a set of GGUF splits, "model-00002-of-00005.gguf"; 0: it is in none.
-int split_number(std::string_view name) {
-  constexpr std::string_view kTail = "-00001-of-00005.gguf";
-  if (name.size() <= kTail.size() || !name.ends_with(".gguf")) return 0;
-  const std::string_view tail = name.substr(name.size() - kTail.size());
-  if (tail.substr(6, 4) != "-of-") return 0;
-  int number = 0;
-  for (const char digit : tail.substr(1, 5)) {
-    if (digit < '0' || digit > '9') return 0;
-    number = number * 10 + (digit - '0');
-  }
-  return number;
-}
-
-bool is_weights(const std::string& name) {
-  return name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".pt") ||
-         name.ends_with(".pth");
-}
-
 class FolderWalk {
  public:
-  FolderWalk(std::vector<StoredModel>& models, Store store, const Progress& progress)
-      : models_(models), store_(store), progress_(progress) {}
+  FolderWalk(std::vector<StoredModel>& models, Store store, Lister& lister)
+      : models_(models), store_(store), lister_(lister) {}
 
-  void walk(const fs::path& folder, const std::string& shown, int depth) {
-    progress_.check_canceled();
-    const Entries entries = entries_of(folder);
-    add_files(folder, shown, entries.files);
-    if (depth == kMostDepth) return;
-    for (const std::string& name : entries.folders) {
-      if (++folders_ > kMostStored || models_.size() >= kMostStored) return;
-      walk(folder / name, shown.empty() ? name : shown + "/" + name, depth + 1);
+  // A folder, or one file.
+  void walk(const std::string& path) {
+    if (!io::is_folder(path)) {
+      StoredModel model{.name = fs::path(path).filename().string(), .path = path, .store = store_};
+      if (add_file(model, path)) models_.push_back(std::move(model));
+      return;
     }
+    std::error_code failed;
+    const fs::path real = fs::canonical(path, failed);
+    if (!failed) walk(path, real.filename().string(), 0);
   }
 
  private:
-  // Each GGUF or ONNX file is a model; all other weights of a folder are one.
-  void add_files(const fs::path& folder, const std::string& shown, const std::vector<std::string>& files) {
-    StoredModel whole{
-        .name = shown.empty() ? folder.filename().string() : shown, .path = folder.string(), .store = store_};
-    bool weights = false;
-    for (const std::string& name : files) {
-      const bool gguf = name.ends_with(".gguf");
-      if (gguf || name.ends_with(".onnx")) {
-        const int split = gguf ? split_number(name) : 0;
-        if (split > 1 || (gguf && !graph::gguf_role(name).empty())) continue;
-        StoredModel model{.name = shown.empty() ? name : shown + "/" + name,
-                          .path = (folder / name).string(),
-                          .store = store_};
-        if (!add_file(model, folder / name)) continue;
-        if (split == 1)
-          for (const std::string& other : files)
-            if (split_number(other) > 1 && other.starts_with(name.substr(0, name.size() - 20)))
-              add_file(model, folder / other);
-        models_.push_back(std::move(model));
-      } else if (is_weights(name)) {
-        weights = add_file(whole, folder / name) || weights;
-      }
-    }
-    if (weights) models_.push_back(std::move(whole));
+  void walk(const fs::path& folder, const std::string& shown, int depth) {
+    struct stat status = {};
+    // links lead to folders that were there before
+    if (::stat(folder.c_str(), &status) != 0 || !seen_.emplace(status.st_dev, status.st_ino).second) return;
+    const Entries entries = lister_.entries_of(folder);
+    // what lies in the folder that was named is called by its own name
+    add_files(models_, folder, shown, depth == 0 ? "" : shown + "/", store_, entries.files);
+    if (depth == kMostDepth) return;
+    for (const std::string& name : entries.folders)
+      walk(folder / name, depth == 0 ? name : shown + "/" + name, depth + 1);
   }
 
   std::vector<StoredModel>& models_;
   Store store_;
-  const Progress& progress_;
-  std::size_t folders_ = 0;
+  Lister& lister_;
+  std::set<std::pair<dev_t, ino_t>> seen_;
 };
 
 }  // namespace
@@ -236,21 +290,29 @@ std::string_view store_id(Store store) {
   return kIds[static_cast<std::size_t>(store)];
 }
 
-std::vector<StoredModel> stored_models(const StorePlaces& places, const Progress& progress) {
-  std::vector<StoredModel> models;
-  if (!places.hub_cache.empty()) add_hub(models, places.hub_cache, progress);
-  for (const std::string& store : places.ollama) add_ollama(models, store, progress);
-  for (const std::string& store : places.lm_studio)
-    FolderWalk(models, Store::lm_studio, progress).walk(store, "", 0);
-  for (const std::string& folder : places.folders)
-    FolderWalk(models, Store::folder, progress).walk(folder, "", 0);
+StoredModels stored_models(const StorePlaces& places, const Progress& progress) {
+  StoredModels found;
+  std::vector<StoredModel>& models = found.models;
+  const auto look = [&](auto add) {
+    Lister lister(progress);
+    add(lister);
+    found.cut = found.cut || lister.cut();
+  };
+  if (!places.hub_cache.empty()) look([&](Lister& lister) { add_hub(models, places.hub_cache, lister); });
+  for (const std::string& store : places.ollama)
+    look([&](Lister& lister) { add_ollama(models, store, lister); });
+  const auto walk = [&](const std::vector<std::string>& folders, Store store) {
+    look([&](Lister& lister) {
+      FolderWalk folder_walk(models, store, lister);
+      for (const std::string& folder : folders) folder_walk.walk(folder);
+    });
+  };
+  walk(places.lm_studio, Store::lm_studio);
+  walk(places.folders, Store::folder);
   std::ranges::stable_sort(models, [](const StoredModel& a, const StoredModel& b) {
     return a.store != b.store ? a.store < b.store : natural_less(a.name, b.name);
   });
-  const auto repeated = std::ranges::unique(
-      models, {}, [](const StoredModel& model) { return std::tie(model.name, model.path); });
-  models.erase(repeated.begin(), repeated.end());
-  return models;
+  return found;
 }
 
 }  // namespace loadline::importers

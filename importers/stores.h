@@ -24,23 +24,33 @@ struct StorePlaces {
 
 struct StoredModel {
   std::string name = {};  // as its store calls it: "org/name", "llama3.2:3b", a file's or folder's name
-  std::string path = {};  // to open it by
+  std::string path = {};  // to open it by; empty: there is nothing to open
   Store store = Store::folder;
-  // Why it cannot be whole, as far as its store tells: a download that was not ended, a blob that is not
-  // there. Empty: it may be.
+  // Why it cannot be whole, as far as its store tells: a link to a file that is not there, a blob that is
+  // missing. Empty: it may be.
   std::string incomplete = {};
-  // Of its files, of the latest change: with the path, a key for what was read of it.
+  // The hub cache holds the beginning of a download for it. That is nothing yet: another revision's may lie
+  // beside a whole model. It is why a model that turns out not to be whole is not.
+  bool unfinished = false;
+  // Of its files, and the latest change of these and of its config.json: with the path, a key for what was
+  // read of it.
   std::uint64_t bytes = 0;
   std::int64_t changed = 0;  // nanoseconds since 1970
 };
 
-inline constexpr int kMostDepth = 5;
-inline constexpr std::size_t kMostStored = 5000;  // entries looked at in one store
+inline constexpr int kMostDepth = 5;                 // folders below a folder that is named
+inline constexpr std::size_t kMostEntries = 20'000;  // files and folders looked at in one store
+
+struct StoredModels {
+  std::vector<StoredModel> models = {};
+  bool cut = false;  // a store has more than kMostEntries
+};
 
 // Sorted by store and name; nothing is opened but Ollama's manifests. What cannot be read is left out: stores
-// belong to others. A set of GGUF splits is one model, named by its first file; files that belong to another
-// model (mmproj, draft) are none. Throws Error{canceled}.
-std::vector<StoredModel> stored_models(const StorePlaces& places, const Progress& progress);
+// belong to others. Each GGUF file is a model, a set of splits is one, named by its first file; files that
+// belong to another model (mmproj, draft) are none. One file or folder of `folders` is listed once. Throws
+// Error{canceled}.
+StoredModels stored_models(const StorePlaces& places, const Progress& progress);
 
 // Where huggingface_hub, Ollama and LM Studio keep models by default, or by the variables that `environment`
 // knows (HF_HUB_CACHE, OLLAMA_MODELS, ...; empty for those that are not set).

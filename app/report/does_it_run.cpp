@@ -46,73 +46,89 @@ std::string rounded_tokens(std::uint64_t count) {
   return fmt::format("{}{}", whole < 100 ? whole : whole / 10 * 10, unit);
 }
 
-// "about 70k tokens", never more than the model has positions for; empty if it is not known.
-std::string context_text(const load::LoadAnswer& judged) {
-  const std::optional<std::uint64_t>& most = judged.rows.front().context_max;
-  if (!judged.context || !most) return {};
-  const std::optional<std::uint64_t>& positions = judged.context->positions;
-  if (*most >= load::kMostTokens && !positions) return "any number of tokens";
-  if (positions && *most >= *positions) return fmt::format("all {} tokens", format_grouped(*positions));
+// "about 70k tokens"; empty if the number is not known or nothing limits it.
+std::string context_text(const load::LoadAnswer& judged, const RunVerdict& verdict) {
+  if (!judged.context || !verdict.context || *verdict.context >= load::kMostTokens) return {};
+  if (verdict.positions == verdict.context)
+    return fmt::format("its whole context of {}", counted(*verdict.positions, "token"));
   return fmt::format("{}{} tokens",
                      judged.context->cache_only ? "at most "
-                     : *most < 1000             ? ""
+                     : *verdict.context < 1000  ? ""
                                                 : "about ",
-                     rounded_tokens(*most));
+                     rounded_tokens(*verdict.context));
+}
+
+// Whether a pass was asked for that nobody can describe.
+bool lacks_pass(const load::LoadAnswer& judged) {
+  return judged.bound->request.sequence > 0 && judged.forward && judged.forward->pass() == nullptr;
 }
 
 }  // namespace
 
 std::string_view run_state_id(State state) {
-  constexpr std::array<std::string_view, 6> kIds = {"unknown", "unjudged",   "fits",
+  constexpr std::array<std::string_view, 7> kIds = {"unknown", "unjudged",   "fits", "estimated",
                                                     "tight",   "incomplete", "over"};
   return kIds[static_cast<std::size_t>(state)];
 }
 
 std::string fault_text(std::string_view message, std::string_view path) {
-  const std::size_t end = message.starts_with(path) ? message.find(": ") : std::string_view::npos;
-  return safe_display(end == std::string_view::npos ? message : message.substr(end + 2), 160);
+  if (message.starts_with(path))
+    if (const std::size_t end = message.find(": ", path.size()); end != std::string_view::npos)
+      message.remove_prefix(end + 2);
+  return safe_display(message, 160);
 }
 
 RunVerdict run_verdict(const load::LoadAnswer& judged) {
   const load::LoadRow& row = judged.rows.front();
   const load::BoundRequest& bound = *judged.bound;
-  if (row.refusal)
-    return {.state = State::over, .words = "not possible", .first = safe_display(row.refusal->what(), 200)};
-  if (!bound.judged()) return {.state = State::unjudged, .words = "no budget"};
-  RunVerdict verdict{.context = judged.context ? row.context_max : std::nullopt};
-  if (row.incomplete) {
-    verdict.state = row.is_within() ? State::incomplete : State::over;
-    verdict.words =
-        row.is_within() ? "incomplete" : fmt::format("incomplete, {} over", format_bytes(row.most_over()));
-    verdict.first = safe_display(bound.incomplete, 200);
+  RunVerdict verdict;
+  const auto say = [&](State state, std::string words, std::string_view first = {},
+                       std::string_view about = {}) {
+    verdict.state = state;
+    verdict.words = std::move(words);
+    verdict.first = safe_display(first, 200);
+    if (!first.empty()) verdict.about = std::string(about) + verdict.first;
     return verdict;
+  };
+  if (row.refusal) return say(State::over, "not possible", row.refusal->what());
+  if (!bound.judged()) return say(State::unjudged, "no budget");
+  constexpr std::string_view kNotWhole = "This model is not whole: ";
+  const std::uint64_t over = row.most_over();
+  if (!row.is_within()) verdict.over = over;
+  verdict.whole = !row.incomplete;
+  if (row.incomplete)
+    return row.is_within() ? say(State::incomplete, "incomplete", bound.incomplete, kNotWhole)
+                           : say(State::over, fmt::format("incomplete, {} over", format_bytes(over)),
+                                 bound.incomplete, kNotWhole);
+  if (judged.context) {
+    verdict.context = row.context_max;
+    verdict.positions = judged.context->positions;
+    if (verdict.context && verdict.positions)
+      verdict.context = std::min(*verdict.context, *verdict.positions);
   }
-  const std::string context = context_text(judged);
+  const std::string context = context_text(judged, verdict);
   const std::uint64_t tokens = bound.request.sequence + bound.request.past;
-  if (row.fits() && judged.context && judged.context->positions.value_or(UINT64_MAX) < tokens) {
-    verdict.state = State::tight;
-    verdict.words =
-        fmt::format("weights fit, the model has only {}", counted(*judged.context->positions, "position"));
-    return verdict;
-  }
   if (row.fits()) {
-    verdict.state = State::fits;
     verdict.left = slack(row, bound.memory.budget);
-    verdict.words =
-        fmt::format("fits{}{}", verdict.left ? fmt::format(", {} left", format_bytes(*verdict.left)) : "",
+    verdict.too_long = bound.request.sequence > 0 && verdict.positions.value_or(UINT64_MAX) < tokens;
+    if (verdict.too_long)
+      return say(State::tight,
+                 fmt::format("weights fit, the model has only {}", counted(*verdict.positions, "position")));
+    if (lacks_pass(judged)) return say(State::tight, "weights fit, what a prompt needs is not known");
+    const std::string room =
+        fmt::format("{}{}", verdict.left ? fmt::format(", {} left", format_bytes(*verdict.left)) : "",
                     context.empty() ? "" : ", " + context);
-    return verdict;
+    if (row.estimated)
+      return say(State::estimated, "fits by estimate" + room, judged.unaccounted, "Not accounted for: ");
+    return say(State::fits, "fits" + room);
   }
-  verdict.over = row.most_over();
-  verdict.first = safe_display(row.first_over, 200);
-  if (verdict.context.value_or(0) > 0) {
-    verdict.state = State::tight;
-    verdict.words = fmt::format("weights fit, {} do not: {}", counted(tokens, "token"), context);
-    return verdict;
-  }
-  verdict.state = State::over;
-  verdict.words = *verdict.over > 0 ? format_bytes(*verdict.over) + " over" : over_text(row.verdict);
-  return verdict;
+  constexpr std::string_view kFirstOver = "First over the budget: ";
+  if (verdict.context.value_or(0) > 0)
+    return say(State::tight,
+               fmt::format("weights fit, {} do not: room for {}", counted(tokens, "token"), context),
+               row.first_over, kFirstOver);
+  return say(State::over, over > 0 ? format_bytes(over) + " over" : over_text(row.verdict), row.first_over,
+             kFirstOver);
 }
 
 // --- The question.
@@ -134,13 +150,15 @@ load::LoadAnswer ask_whether_it_runs(const graph::MetaGraph& graph, load::LoadRe
   return load::answer(graph, std::move(bound), {.advise = false}, std::move(forward), progress);
 }
 
-std::vector<QuantizedModel> quantizations(const graph::MetaGraph& graph, const load::LoadRequest& request,
-                                          std::span<const forward::TypePolicy> policies,
-                                          const load::LoadEnvironment& environment, bool until_one_runs,
-                                          Progress& progress) {
-  std::vector<QuantizedModel> found;
-  if (std::ranges::find(graph.notes, graph::Severity::error, &graph::Note::severity) != graph.notes.end())
-    return found;  // what is missing may not fit
+TriedQuantizations quantizations(const graph::MetaGraph& graph, const load::LoadRequest& request,
+                                 std::span<const forward::TypePolicy> policies,
+                                 const load::LoadEnvironment& environment, bool until_one_runs,
+                                 Progress& progress) {
+  TriedQuantizations tried;
+  if (std::ranges::find(graph.notes, graph::Severity::error, &graph::Note::severity) != graph.notes.end()) {
+    tried.missing = "the model is not whole";
+    return tried;
+  }
   for (const std::string_view policy : kQuantizations) {
     progress.check_canceled();
     try {
@@ -151,25 +169,30 @@ std::vector<QuantizedModel> quantizations(const graph::MetaGraph& graph, const l
           exporters::find_exporter("gguf").layout(graph, options, "quantized.gguf");
       const std::uint64_t bytes = graph::storage_bytes(layout.result);
       if (bytes >= graph::storage_bytes(graph)) continue;
-      found.push_back({std::string(policy), bytes,
-                       run_verdict(ask_whether_it_runs(layout.result, request, environment, progress))});
-      if (until_one_runs && found.back().verdict.state == State::fits) break;
+      tried.models.push_back(
+          {std::string(policy), bytes,
+           run_verdict(ask_whether_it_runs(layout.result, request, environment, progress))});
+      if (until_one_runs && tried.models.back().verdict.fits()) return tried;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::canceled) throw;
-      return {};  // what cannot be written is no advice
+      return {.missing = "it cannot be written as a GGUF file"};  // no advice that cannot be followed
     }
   }
-  return found;
+  if (tried.models.empty()) tried.missing = "no quantization is smaller";
+  return tried;
 }
 
-std::optional<QuantizedModel> best_quantization(const graph::MetaGraph& graph,
-                                                const load::LoadRequest& request,
-                                                std::span<const forward::TypePolicy> policies,
-                                                const load::LoadEnvironment& environment,
-                                                Progress& progress) {
-  std::vector<QuantizedModel> tried = quantizations(graph, request, policies, environment, true, progress);
-  if (tried.empty() || tried.back().verdict.state != State::fits) return std::nullopt;
-  return std::move(tried.back());
+void find_better(ModelRow& row, const graph::MetaGraph& graph, const load::LoadRequest& request,
+                 std::span<const forward::TypePolicy> policies, const load::LoadEnvironment& environment,
+                 Progress& progress) {
+  if (row.verdict.fits() || row.verdict.too_long) return;
+  TriedQuantizations tried = quantizations(graph, request, policies, environment, true, progress);
+  row.no_better = std::move(tried.missing);
+  if (tried.models.empty()) return;
+  if (tried.models.back().verdict.fits())
+    row.better = std::move(tried.models.back());
+  else
+    row.no_better = fmt::format("none of {} to {} runs", kQuantizations[0], *std::rbegin(kQuantizations));
 }
 
 // --- The row.
@@ -196,6 +219,13 @@ ModelRow model_row(const graph::MetaGraph& graph, const load::LoadRequest& reque
           .parameters = forward::model_claims(graph, *assets).parameters,
           .bytes = graph::storage_bytes(graph),
           .verdict = run_verdict(ask_whether_it_runs(graph, request, environment, progress))};
+}
+
+std::string missing_part(const std::string& incomplete, bool unfinished, const std::optional<ModelRow>& row) {
+  if (!incomplete.empty()) return incomplete;
+  const bool lacks = row && (row->format == "config" || !row->verdict.whole);
+  if (unfinished && (lacks || !row)) return "its download did not finish";
+  return lacks && row->format != "config" ? row->verdict.first : "";
 }
 
 }  // namespace loadline::report

@@ -21,22 +21,36 @@ namespace loadline::report {
 // --- The verdict on one load, in a few words.
 
 struct RunVerdict {
-  // unknown: not answered yet. unjudged: nothing limits the load. tight: the weights fit, but not the pass
-  // that follows them, or it has more tokens than the model has positions.
-  enum class State : std::uint8_t { unknown, unjudged, fits, tight, incomplete, over } state = State::unknown;
+  // unknown: not answered yet. unjudged: nothing limits the load. estimated: it fits as far as all is
+  // understood. tight: the weights fit, but not the pass that follows them, or it has more tokens than the
+  // model has positions, or its needs are not known.
+  enum class State : std::uint8_t {
+    unknown,
+    unjudged,
+    fits,
+    estimated,
+    tight,
+    incomplete,
+    over
+  } state = State::unknown;
   std::string words = {};  // "fits, 2.20 GiB left, about 70k tokens"
-  // The first block over the budget, why the load cannot be done, or what is missing; escaped.
-  std::string first = {};
-  std::optional<std::uint64_t> left = {};     // bytes that it leaves of its budgets, if it fits
-  std::optional<std::uint64_t> over = {};     // bytes that it is over, if it is
-  std::optional<std::uint64_t> context = {};  // most tokens: load::LoadRow::context_max
+  // The first block over the budget, why the load cannot be done, what is missing, or what the estimate does
+  // not account for; escaped. `about` says it in a sentence.
+  std::string first = {}, about = {};
+  std::optional<std::uint64_t> left = {};       // bytes that it leaves of its budgets, if it fits
+  std::optional<std::uint64_t> over = {};       // bytes that it is over, if it is
+  std::optional<std::uint64_t> context = {};    // most tokens that there is room and a position for
+  std::optional<std::uint64_t> positions = {};  // of the model
+  bool whole = true;                            // the model is
+  bool too_long = false;                        // the request has more tokens than the model has positions
+  bool fits() const { return state == State::fits || state == State::estimated; }
 };
 // Why a model cannot be opened, without its path before it: for a row that names the path elsewhere.
 std::string fault_text(std::string_view message, std::string_view path);
 // "fits", "tight", ...
 std::string_view run_state_id(RunVerdict::State state);
 
-// Of the first row. The context is that of LoadRow::context_max, if the answer has it.
+// Of the first row; with the context, if the answer has it.
 RunVerdict run_verdict(const load::LoadAnswer& judged);
 
 // --- The question about any model.
@@ -62,17 +76,16 @@ struct QuantizedModel {
 
 // From the largest to the smallest.
 inline constexpr std::string_view kQuantizations[] = {"q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k"};
-// Those that are smaller than the model, each laid out and asked about; none of a model that is not whole or
-// that cannot be written as a GGUF file. `until_one_runs`: the others after it are left out.
-std::vector<QuantizedModel> quantizations(const graph::MetaGraph& graph, const load::LoadRequest& request,
-                                          std::span<const forward::TypePolicy> policies,
-                                          const load::LoadEnvironment& environment, bool until_one_runs,
-                                          Progress& progress);
-// The first that runs; nothing if none does.
-std::optional<QuantizedModel> best_quantization(const graph::MetaGraph& graph,
-                                                const load::LoadRequest& request,
-                                                std::span<const forward::TypePolicy> policies,
-                                                const load::LoadEnvironment& environment, Progress& progress);
+struct TriedQuantizations {
+  std::vector<QuantizedModel> models = {};  // those that are smaller than the model
+  std::string missing = {};                 // why there are none: "it cannot be written as a GGUF file"
+};
+// Each is laid out as a converter would write it, and asked about. `until_one_runs`: the others after it are
+// left out.
+TriedQuantizations quantizations(const graph::MetaGraph& graph, const load::LoadRequest& request,
+                                 std::span<const forward::TypePolicy> policies,
+                                 const load::LoadEnvironment& environment, bool until_one_runs,
+                                 Progress& progress);
 
 // --- A model on the disk, in one row: what it is, and whether it runs.
 
@@ -83,11 +96,21 @@ struct ModelRow {
   std::uint64_t parameters = 0;  // as its architecture counts them
   std::uint64_t bytes = 0;       // of the weights, tied ones once
   RunVerdict verdict = {};
-  std::optional<QuantizedModel> better = {};  // best_quantization(), if that was asked
-  bool runs() const { return verdict.state == RunVerdict::State::fits; }
+  // Set by find_better(): the largest of kQuantizations that runs, or why there is none.
+  std::optional<QuantizedModel> better = {};
+  std::string no_better = {};
 };
 // Throws as ask_whether_it_runs() does.
 ModelRow model_row(const graph::MetaGraph& graph, const load::LoadRequest& request,
                    const load::LoadEnvironment& environment, Progress& progress);
+
+// Of a model that does not run, unless it is for want of positions. Throws Error{canceled}.
+void find_better(ModelRow& row, const graph::MetaGraph& graph, const load::LoadRequest& request,
+                 std::span<const forward::TypePolicy> policies, const load::LoadEnvironment& environment,
+                 Progress& progress);
+
+// Why a model of a store is not whole, from what the store says (importers::StoredModel) and from what was
+// read of it; empty if it is whole.
+std::string missing_part(const std::string& incomplete, bool unfinished, const std::optional<ModelRow>& row);
 
 }  // namespace loadline::report

@@ -215,7 +215,7 @@ Layout safetensors_layout(const graph::MetaGraph& graph, const ExportOptions& op
                           const std::string& out) {
   auto restored = hugging_face_model(graph, options);
   const bool is_restored = restored.has_value();
-  if (!is_restored) (void)ignored_settings({}, options, out, "");  // nothing is compared: none can match
+  if (!is_restored) check_ignored({}, options);  // nothing is compared: none can match
   HuggingFaceModel model = is_restored ? std::move(*restored) : HuggingFaceModel();
   const bool is_file = out.ends_with(".safetensors");
   if (is_file) model.held_keys.clear();  // nothing lies beside it

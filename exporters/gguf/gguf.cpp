@@ -170,7 +170,7 @@ Layout gguf_layout(const graph::MetaGraph& graph, const ExportOptions& options, 
                            .slack = options.metadata_slack,
                            .part = {}};
   const bool maps = maps_names(graph, options);
-  if (!maps) (void)ignored_settings({}, options, out, "");  // nothing is compared: none can match
+  if (!maps) check_ignored({}, options);  // nothing is compared: none can match
   GgufModel model =
       maps ? gguf_model(graph, options) : GgufModel{.drafts = slot_drafts(graph, options, true)};
   TypedSlots typed = typed_slots(graph, std::move(model.drafts), model.keys.model, options);

@@ -108,9 +108,10 @@ bool maps_names(const graph::MetaGraph& graph, const ExportOptions& options);
 // Error{unsupported} for a model of a family that no asset describes, or with tensors that have no place in
 // the file, and Error{malformed} for one that does not fit its configuration.
 GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options);
+// Throws Error{usage} for a pattern of `options` other than "*" that matches none of the settings.
+void check_ignored(const std::vector<forward::Setting>& settings, const ExportOptions& options);
 // Nothing may be left of these settings unless `options` ignores them: throws Error{unsupported} that names
-// each with its value. `why` ends the sentence. Those that are ignored. Throws Error{usage} for a pattern
-// other than "*" that matches none of them.
+// each with its value. `why` ends the sentence. Those that are ignored.
 std::vector<forward::Setting> ignored_settings(const std::vector<forward::Setting>& settings,
                                                const ExportOptions& options, const std::string& file,
                                                std::string_view why);

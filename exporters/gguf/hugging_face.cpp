@@ -318,8 +318,9 @@ std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph
   for (const graph::MetaEntry& entry : graph.metadata)
     if (is_of_the_file(entry.key) || (!tokenizer.files.empty() && entry.key.starts_with("tokenizer.")))
       result.held_keys.push_back(entry.key);
-  (void)ignored_settings(unsaid_keys(graph, result.held_keys), options, path,
-                         "config.json has no setting that says this");
+  const std::vector<forward::Setting> unsaid = unsaid_keys(graph, result.held_keys);
+  check_ignored(unsaid, options);
+  (void)ignored_settings(unsaid, options, path, "config.json has no setting that says this");
   result.texts = std::move(tokenizer.files);
   std::ranges::move(tokenizer.lost, std::back_inserter(result.lost));
   arrange(graph, options, drafts);

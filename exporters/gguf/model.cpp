@@ -386,18 +386,21 @@ void check_complete(const MappedModel& mapped, const std::vector<SlotDraft>& dra
 
 }  // namespace
 
-// A file that runs, and computes something else than the model, is worse than none.
-std::vector<forward::Setting> ignored_settings(const std::vector<forward::Setting>& settings,
-                                               const ExportOptions& options, const std::string& file,
-                                               std::string_view why) {
-  std::vector<forward::Setting> left, ignored;
-  std::string names;
+void check_ignored(const std::vector<forward::Setting>& settings, const ExportOptions& options) {
   for (const std::string& pattern : options.ignored_settings)
     if (pattern != "*" && std::ranges::none_of(settings, [&](const forward::Setting& setting) {
           return graph::glob_matches(pattern, setting.name);
         }))
       throw Error(ErrorCode::usage, "'{}' matches no setting that has to be ignored here",
                   safe_display(pattern, 80));
+}
+
+// A file that runs, and computes something else than the model, is worse than none.
+std::vector<forward::Setting> ignored_settings(const std::vector<forward::Setting>& settings,
+                                               const ExportOptions& options, const std::string& file,
+                                               std::string_view why) {
+  std::vector<forward::Setting> left, ignored;
+  std::string names;
   for (const forward::Setting& setting : settings) {
     const bool may = std::ranges::any_of(options.ignored_settings, [&](const std::string& pattern) {
       return graph::glob_matches(pattern, setting.name);
@@ -501,6 +504,13 @@ GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options
   std::vector<forward::Setting> unheeded = map.unaccounted;
   std::ranges::move(further_modules(beside.files), std::back_inserter(unheeded));
   if (auto packing = unread_packing(graph, mapped.config)) unheeded.push_back(std::move(*packing));
+  tokenizer::GgufTokenizer tokenizer;
+  if (options.tokenizer)
+    tokenizer = tokenizer_of(mapped.text, options.pre_tokenizer, beside, model.files_read);
+  std::vector<forward::Setting> uncut, all = unheeded;
+  for (auto& [name, shown] : tokenizer.unheeded) uncut.push_back({std::move(name), std::move(shown)});
+  all.insert(all.end(), uncut.begin(), uncut.end());
+  check_ignored(all, options);
   unheeded = ignored_settings(unheeded, options, std::string(graph::kConfigKey),
                               fmt::format("llama.cpp's '{}' is not known to compute that", map.architecture));
   if (!unheeded.empty())
@@ -508,12 +518,7 @@ GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options
                                       forward::settings_text(unheeded)));
   if (const auto pooling = pooling_type(beside.files, model.files_read))
     keys.push_back({map.architecture + ".pooling_type", *pooling});
-  tokenizer::GgufTokenizer tokenizer;
-  if (options.tokenizer)
-    tokenizer = tokenizer_of(mapped.text, options.pre_tokenizer, beside, model.files_read);
   std::ranges::move(tokenizer.notes, std::back_inserter(model.notes));
-  std::vector<forward::Setting> uncut;
-  for (auto& [name, shown] : tokenizer.unheeded) uncut.push_back({std::move(name), std::move(shown)});
   uncut = ignored_settings(uncut, options, "the tokenizer",
                            "no key of a GGUF file tells llama.cpp to cut texts so");
   if (!uncut.empty())

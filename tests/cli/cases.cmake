@@ -271,7 +271,7 @@ cli_case(convert_option_of_others 2 "convert demo out/x.safetensors --metadata-s
 cli_case(convert_order 0 "convert demo out/ordered.pt --order largest --force" STDOUT "ordered.pt")
 cli_case(convert_order_of_safetensors 2 "convert demo out/x.safetensors --order largest" STDERR "Order: not an option of safetensors, but of gguf, torch, npz")
 cli_case(convert_unknown_order 2 "convert demo out/x.gguf --order biggest" STDERR "order")
-cli_case(convert_torch_name 0 "convert demo out/torch-name.safetensors --outtype torch.float16 --dry-run" STDOUT "of F16")
+cli_case(convert_torch_name 0 "convert demo out/torch-name.safetensors --outtype torch.float16 --dry-run" STDOUT "from BF16 to F16")
 cli_case(convert_ignore_nothing 2 "convert demo out/ignored.gguf --ignore no_such_setting --force" FACTS "'no_such_setting'")
 cli_case(convert_folder 0 "convert demo out/f16 --outtype f16 --max-shard-size 30MB --force --json" STDOUT "model-00001-of-00003.*xxh3.*\"bytes_written\".*\"peak_host_bytes\".*\"memory_budget\"")
 cli_case(convert_dry_run 0 "convert demo nowhere/x.safetensors --dry-run" STDOUT "Would read 61.02 MiB and write 61.0.*Needs about .* of memory and 61.02 MiB of free disk")

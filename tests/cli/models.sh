@@ -19,9 +19,9 @@ mkdir "$work"/models/cut && mv "$work"/models/cut.safetensors "$work"/models/cut
 
 "$program" models "$work"/models --target small >"$work"/out || fail "models"
 grep -Eq '^A small device: 64.00 MiB on the device$' "$work"/out || fail "the target"
-grep -Eq '^cut +folder .* byte 40: tensor .*its data ends at 8388608, the file has 120' "$work"/out || fail "a cut file"
-grep -Eq '^eight.gguf +folder +gguf +BF16 +8.03 B +14.96 GiB +1[0-9.]* GiB over +-$' "$work"/out || fail "a large model"
-best=$(sed -nE 's/^demo .* weights fit, 512 tokens do not: .* ([a-z0-9_]+), [0-9.]+ MiB$/\1/p' "$work"/out)
+grep -Eq '^cut +folder .* byte 40: tensor .model.embed_tokens.weight.: its dat' "$work"/out || fail "a cut file"
+grep -Eq '^eight.gguf +folder +gguf +BF16 +8.03 B +14.96 GiB +1[0-9.]* GiB over +none of q8_0 to q2_k runs$' "$work"/out || fail "a large model"
+best=$(sed -nE 's/^demo .* weights fit, 512 tokens do not: room for .* ([a-z0-9_]+), [0-9.]+ MiB$/\1/p' "$work"/out)
 [ -n "$best" ] || fail "a model that is a little too large"
 "$program" convert demo "$work"/best.gguf --outtype "$best" >"$work"/out || fail "convert to $best"
 "$program" plan "$work"/best.gguf --target small --method staged_ring --seq 512 >"$work"/out ||
@@ -38,20 +38,27 @@ for file in demo/*; do
   ln -s ../../blobs/"${file##*/}" "$work"/hub/models--org--demo/snapshots/abc/"${file##*/}"
 done
 "$program" models --target rtx-4060-8gb >"$work"/out || fail "stores"
-grep -Eq '^org/demo +hub +safetensors .* fits, 7.* GiB left, all 2,048 tokens' "$work"/out || fail "the hub cache"
+grep -Eq '^org/demo +hub +safetensors .* fits, 7.* GiB left, its whole context of 2,048 tokens' "$work"/out || fail "the hub cache"
 grep -Eq '^mine:small +ollama +gguf .* fits, ' "$work"/out || fail "Ollama"
 grep -q '^2 of 2 models run' "$work"/out || fail "the sum"
 "$program" models --target rtx-4060-8gb --prompt 4000 --fits >"$work"/out || fail "a long prompt"
 grep -q '^0 of 2 models run' "$work"/out || fail "a prompt of more tokens than positions"
-touch "$work"/hub/models--org--demo/blobs/1.incomplete
+rm "$work"/hub/models--org--demo/blobs/model-00002-of-00003.safetensors
 "$program" models --target rtx-4060-8gb --json >"$work"/out || fail "json"
 python3 - "$work"/out <<'END' || exit 1
 import json, sys
 models = {model["name"]: model for model in json.load(open(sys.argv[1]))["models"]}
 assert models["mine:small"]["runs"] and models["mine:small"]["verdict"]["state"] == "fits"
 assert not models["org/demo"]["runs"] and models["org/demo"]["incomplete"], models["org/demo"]
-assert models["org/demo"]["weights"] == 63980544
 END
+
+# without a configuration nobody knows what a prompt needs
+mkdir "$work"/models/bare && cp demo/*.safetensors "$work"/models/bare/ && cp demo/*.index.json "$work"/models/bare/
+"$program" models "$work"/models/bare --target rtx-4060-8gb >"$work"/out || fail "a model without a configuration"
+grep -q 'weights fit, what a prompt needs is not known' "$work"/out || fail "an unknown prompt"
+"$program" models "$work"/models/eight.gguf --target rtx-4060-8gb >"$work"/out || fail "a file"
+grep -Eq '^eight.gguf ' "$work"/out || fail "a file"
+"$program" models "$work"/nothing >"$work"/out 2>&1 && fail "a folder that is not there"
 
 # this machine gives what the system has available
 "$program" targets this >"$work"/out || fail "this machine"

@@ -238,8 +238,6 @@ TEST_F(Parts, transfers_need_a_model_and_the_document_that_they_were_of) {
 
 TEST_F(Parts, places_are_listed_in_the_background) {
   Places places(services_.jobs, "");
-  places.find_cached();
-  EXPECT_FALSE(places.cached.busy()) << "there is no cache";
   places.browse("/");
   EXPECT_TRUE(places.folder().entries.empty());
   settle();

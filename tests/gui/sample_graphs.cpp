@@ -182,6 +182,19 @@ graph::MetaGraphPtr preset_graph(const char* id) {
       forward::config_graph(forward::find_preset(id)->config_json, "config.json"));
 }
 
+graph::MetaGraphPtr lacking_graph() {
+  graph::MetaGraph graph = *llama_70b_graph();
+  std::erase_if(graph.tensors,
+                [](const graph::Tensor& tensor) { return tensor.name == "model.norm.weight"; });
+  return finished(std::move(graph));
+}
+
+graph::MetaGraphPtr unread_setting_graph() {
+  std::string json(forward::find_preset("llama-3.2-1b")->config_json);
+  json.insert(json.find('{') + 1, "\"nobody_reads_this\": 7,");
+  return finished(forward::config_graph(json, "config.json"));
+}
+
 graph::MetaGraphPtr unknown_family_graph() {
   graph::MetaGraph graph = *tiny_graph();
   graph.metadata.push_back(

@@ -33,6 +33,10 @@ graph::MetaGraphPtr encoded_graph();
 graph::MetaGraphPtr operator_graph(std::size_t layers);
 // What a preset's configuration implies, without files: its forward pass is known.
 graph::MetaGraphPtr preset_graph(const char* id);
+// llama_70b_graph() without a tensor that its settings ask for: no note says so.
+graph::MetaGraphPtr lacking_graph();
+// The shapes of a configuration with a setting that no reader knows.
+graph::MetaGraphPtr unread_setting_graph();
 // With a configuration for which there is no architecture.
 graph::MetaGraphPtr unknown_family_graph();
 // `entries` of metadata of every type beside a one-line JSON, without arrays.

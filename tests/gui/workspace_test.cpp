@@ -567,19 +567,6 @@ TEST(Selection, OfABlockEndsWithItsProjection) {
   EXPECT_EQ(document.selected(), Selected());
 }
 
-TEST(Cache, ListsTheModelsThatHaveSnapshots) {
-  const loadline::testing::TemporaryFolder folder;
-  for (const char* const name : {"models--org--b", "models--org--a--x", "models--gpt2", "datasets--org--c"})
-    std::filesystem::create_directories(std::filesystem::path(folder / name) / "snapshots");
-  std::filesystem::create_directories(folder / "models--org--empty");
-  EXPECT_EQ(list_cache(folder.path().string()), (std::vector<std::string>{"gpt2", "org/a--x", "org/b"}));
-  EXPECT_TRUE(list_cache("/nonexistent").empty());
-  Workspace workspace(folder.path().string());
-  workspace.places.find_cached();
-  settle(workspace);
-  EXPECT_EQ(workspace.places.cached.or_empty().size(), 3u);
-}
-
 TEST(TimeCursor, IsAtThePeakUntilItIsMoved) {
   Workspace workspace("");
   EXPECT_EQ(workspace.document().time.step(), 0u);
@@ -712,7 +699,7 @@ TEST(Verdicts, SmallerFilesAreTriedWithTheSameRequest) {
   settle(workspace);
   document.advice.search();
   settle(workspace);
-  const auto& tried = document.advice.quantizations.or_empty();
+  const std::vector<report::QuantizedModel>& tried = document.advice.quantizations.or_empty().models;
   ASSERT_EQ(tried.size(), std::size(report::kQuantizations));
   for (std::size_t i = 1; i < tried.size(); ++i) EXPECT_LT(tried[i].bytes, tried[i - 1].bytes);
   EXPECT_EQ(tried.front().policy, "q8_0");
@@ -799,6 +786,7 @@ TEST(ThisMachine, IsTheFirstTargetAndThatOfTheFirstModel) {
   const Document& document = workspace.document();
   EXPECT_EQ(document.load.asked().request.target, load::kThisMachine);
   EXPECT_TRUE(document.load.asked().first_token);
+  EXPECT_FALSE(document.load.can_undo()) << "nothing else was asked";
   ASSERT_TRUE(document.load.memory().deciding_budget());
   EXPECT_LE(*document.load.memory().deciding_budget(), workspace.services.memory->total);
   EXPECT_NE(verdict_of(document).state, Verdict::State::unjudged);
@@ -819,12 +807,13 @@ TEST(Shelf, ReadsWhatLiesOnTheDisk) {
   testing::write_file(folder / "store/broken.gguf", "no model");
   testing::write_file(folder / "mine.safetensors", testing::sample_safetensors());
   Workspace workspace(importers::StorePlaces{.folders = {folder / "store"}});
-  const std::vector<std::string> favorites = {folder / "mine.safetensors"}, recent = {folder / "gone"};
+  const Shelf::Wanted wanted = {.favorites = {folder / "mine.safetensors"}, .recent = {folder / "gone"}};
   Shelf& shelf = workspace.shelf;
-  EXPECT_FALSE(shelf.is_current());
-  shelf.look(favorites, recent);
+  EXPECT_FALSE(shelf.is_current(wanted));
+  shelf.look(wanted);
   settle(workspace);
-  EXPECT_TRUE(shelf.is_current());
+  EXPECT_TRUE(shelf.is_current(wanted));
+  EXPECT_FALSE(shelf.is_current({})) << "another model was opened or is a favorite no more";
   EXPECT_EQ(shelf.unread(), 0u);
   ASSERT_EQ(shelf.models().size(), 4u);
   const ShelfModel& mine = shelf.models()[0];
@@ -845,13 +834,113 @@ TEST(Shelf, ReadsWhatLiesOnTheDisk) {
   EXPECT_NEAR(area, kThumbWidth * kThumbHeight, 0.02 * kThumbWidth * kThumbHeight);
 
   // what has not changed is not read again
-  const auto before = demo.facts;
+  const auto before = demo.facts, broken_before = broken.facts;
   testing::write_file(folder / "store/broken.gguf", "no model either");
-  shelf.look({}, {});
+  shelf.look({});
   settle(workspace);
   ASSERT_EQ(shelf.models().size(), 2u);
   EXPECT_EQ(shelf.models()[1].facts, before);
-  EXPECT_NE(shelf.models()[0].facts, nullptr);
+  EXPECT_NE(shelf.models()[0].facts, broken_before);
+}
+
+TEST(Shelf, ForgetsWhatWasReadForAnotherMemory) {
+  const testing::TemporaryFolder folder;
+  Progress progress;
+  write_demo_model(folder.path().string(), progress);
+  Workspace workspace(importers::StorePlaces{.folders = {folder.path().string()}});
+  const auto take = [&](std::uint64_t bytes) {
+    workspace.services.targets = std::make_shared<const std::vector<load::Target>>(
+        std::vector<load::Target>{load::machine_target({.system = bytes})});
+  };
+  take(8ull << 30);
+  workspace.shelf.look({});
+  settle(workspace);
+  ASSERT_EQ(workspace.shelf.models().size(), 1u);
+  EXPECT_TRUE(workspace.shelf.models()[0].facts->row->verdict.fits());
+  take(300ull << 20);
+  EXPECT_FALSE(workspace.shelf.is_current({}));
+  workspace.shelf.look({});
+  settle(workspace);
+  EXPECT_TRUE(workspace.shelf.models()[0].facts->row->verdict.fits());
+  take(0);
+  workspace.shelf.look({});
+  settle(workspace);
+  ASSERT_TRUE(workspace.shelf.models()[0].facts->row);
+  EXPECT_EQ(workspace.shelf.models()[0].facts->row->verdict.state, Verdict::State::over);
+  EXPECT_NE(workspace.shelf.models()[0].facts->row->no_better, "");
+}
+
+TEST(Verdicts, NeverSayThatAnIncompleteModelFits) {
+  for (const auto& graph : {unsound_graph(), lacking_graph()}) {
+    Workspace workspace("");
+    workspace.show(graph, "");
+    settle(workspace);
+    const Document& document = workspace.document();
+    EXPECT_EQ(verdict_of(document).state, Verdict::State::incomplete) << "without a budget";
+    workspace.document().load.set_option("device_budget", "160GiB");
+    settle(workspace);
+    EXPECT_EQ(verdict_of(document).state, Verdict::State::incomplete);
+    EXPECT_EQ(verdict_of(document).words, "incomplete");
+    EXPECT_NE(verdict_of(document).first, "");
+    workspace.document().load.set_option("device_budget", "1KiB");
+    settle(workspace);
+    EXPECT_EQ(verdict_of(document).state, Verdict::State::over);
+  }
+}
+
+TEST(Verdicts, AreEstimatesWhereASettingIsNotUnderstood) {
+  Workspace workspace("");
+  workspace.show(unread_setting_graph(), "");
+  Document& document = workspace.document();
+  document.load.set_option("device_budget", "160GiB");
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::estimated);
+  EXPECT_EQ(verdict_of(document).words.rfind("fits by estimate, ", 0), 0u) << verdict_of(document).words;
+  EXPECT_EQ(verdict_of(document).first, "'nobody_reads_this' is 7");
+  for (const load::LoadRow& row : document.load.comparison.value()->answer.rows)
+    EXPECT_TRUE(row.refusal || row.estimated) << row.method->id;
+}
+
+TEST(Verdicts, OfFilesAreEstimatesOnlyWithThePassThatDependsOnTheSetting) {
+  graph::MetaGraph graph = *unread_setting_graph();
+  graph.format = "safetensors";  // the sizes of weights in files are known
+  Workspace workspace("");
+  workspace.show(std::make_shared<const graph::MetaGraph>(std::move(graph)), "");
+  Document& document = workspace.document();
+  document.load.set_option("device_budget", "160GiB");
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::fits);
+  Asked asked = document.load.asked();
+  asked.first_token = true;
+  document.load.ask(asked);
+  settle(workspace);
+  EXPECT_EQ(verdict_of(document).state, Verdict::State::estimated);
+}
+
+TEST(Caveats, AreTheGravestFirstAndOfManySome) {
+  const auto texts = [](const graph::MetaGraphPtr& graph) {
+    Workspace workspace("");
+    workspace.show(graph, "");
+    settle(workspace);
+    std::vector<std::string> found;
+    for (const Caveat& caveat : workspace.document().caveats())
+      found.push_back(std::string(graph::severity_name(caveat.severity)) + " " + caveat.text);
+    return found;
+  };
+  EXPECT_TRUE(texts(llama_70b_graph()).empty());
+  const auto unsound = texts(unsound_graph());
+  ASSERT_EQ(unsound.size(), 2u) << "a note that informs is none";
+  EXPECT_EQ(unsound[0].substr(0, 7), "error x");
+  EXPECT_EQ(unsound[1], "warning lm_head.weight: looks odd");
+  const auto lacking = texts(lacking_graph());
+  ASSERT_EQ(lacking.size(), 1u);
+  EXPECT_NE(lacking[0].find("'model.norm.weight'"), std::string::npos) << lacking[0];
+  const auto unread = texts(unread_setting_graph());
+  ASSERT_EQ(unread.size(), 1u);
+  EXPECT_NE(unread[0].find("'nobody_reads_this' is 7"), std::string::npos) << unread[0];
+  const auto many = texts(talkative_graph());
+  ASSERT_EQ(many.size(), 4u);
+  EXPECT_NE(many[3].find("59,997 more warnings"), std::string::npos) << many[3];
 }
 
 TEST(Verdicts, OfALargeModelNeedNoComparison) {

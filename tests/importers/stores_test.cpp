@@ -34,9 +34,9 @@ class Stores : public ::testing::Test {
   // "store name bytes incomplete", a line each.
   static std::vector<std::string> lines(const StorePlaces& places) {
     std::vector<std::string> all;
-    for (const StoredModel& model : stored_models(places, Progress()))
-      all.push_back(
-          fmt::format("{} {} {} {}", store_id(model.store), model.name, model.bytes, model.incomplete));
+    for (const StoredModel& model : stored_models(places, Progress()).models)
+      all.push_back(fmt::format("{} {} {}{} {}", store_id(model.store), model.name, model.bytes,
+                                model.unfinished ? " unfinished" : "", model.incomplete));
     return all;
   }
   std::string at(const std::string& name) const { return folder_ / name; }
@@ -53,16 +53,27 @@ TEST_F(Stores, OfTheHubKnowDownloadsThatDidNotEnd) {
   put("hub/models--org--whole/snapshots/old/model.safetensors", "much more than that");
   put("hub/models--org--part/refs/main", "abc");
   put("hub/models--org--part/blobs/1.incomplete");
-  link("hub/models--org--part/snapshots/abc/model.safetensors", "../../blobs/1");
+  put("hub/models--org--part/snapshots/abc/config.json");
   put("hub/models--cut--off/blobs/2");
   link("hub/models--cut--off/snapshots/abc/a.safetensors", "../../blobs/2");
-  link("hub/models--cut--off/snapshots/abc/b.safetensors", "../../blobs/3");
+  link("hub/models--cut--off/snapshots/abc/unet/b.safetensors", "../../../blobs/3");
   put("hub/models--none--here/refs/main", "abc");
+  put("hub/models--odd--reference/refs/main", "..");
+  put("hub/models--odd--reference/snapshots/1f/model.safetensors");
   put("hub/datasets--org--texts/snapshots/abc/data.parquet");
   EXPECT_EQ(lines({.hub_cache = at("hub")}),
             (Lines{"hub cut/off 8 'b.safetensors' is not in the cache",
-                   "hub none/here 0 the cache holds no snapshot of it",
-                   "hub org/part 0 its download was not ended", "hub org/whole 8 "}));
+                   "hub none/here 0 the cache holds no snapshot of it", "hub odd/reference 8 ",
+                   "hub org/part 8 unfinished ", "hub org/whole 8 "}));
+}
+
+TEST_F(Stores, OfTheHubHaveARowForEachGgufFile) {
+  put("hub/models--org--quants/snapshots/abc/model-Q8_0.gguf");
+  put("hub/models--org--quants/snapshots/abc/model-Q2_K.gguf", "1234");
+  put("hub/models--org--quants/snapshots/abc/mmproj-model-f16.gguf");
+  put("hub/models--org--quants/snapshots/abc/config.json");
+  EXPECT_EQ(lines({.hub_cache = at("hub")}),
+            (Lines{"hub org/quants/model-Q2_K.gguf 4 ", "hub org/quants/model-Q8_0.gguf 8 "}));
 }
 
 std::string manifest(std::string_view digest, std::string_view type = "application/vnd.ollama.image.model") {
@@ -102,11 +113,17 @@ TEST_F(Stores, OfFoldersTakeSetsAsOneModel) {
   put("models/notes.txt");
   put("models/.hidden/model.safetensors");
   put("models/1/2/3/4/5/deep/model.gguf");
+  put("models/org/split/m-00002-of-00003.gguf");  // of another set
+  put("models/org/split/m-b-00002-of-00002.gguf");
   EXPECT_EQ(lines({.lm_studio = {at("models")}}),
             (Lines{"lm_studio net.onnx 8 ", "lm_studio org/one/model-Q8_0.gguf 8 ",
                    "lm_studio org/split/m-00001-of-00002.gguf 16 ", "lm_studio sharded 16 "}));
-  // a path that is in two places is one model
-  EXPECT_EQ(lines({.folders = {at("models/org"), at("models/org")}}).size(), 2u);
+  // a folder that is named twice, or by another path, is one
+  EXPECT_EQ(lines({.folders = {at("models/org"), at("models/org/"), at("models/org/../org/one")}}).size(),
+            2u);
+  // a file is a model, and a folder that is one is called by its name
+  EXPECT_EQ(lines({.folders = {at("models/net.onnx")}}), Lines{"folder net.onnx 8 "});
+  EXPECT_EQ(lines({.folders = {at("models/sharded/.")}}), Lines{"folder sharded 16 "});
 }
 
 TEST_F(Stores, ThatAreNotThereHoldNothing) {
@@ -116,7 +133,17 @@ TEST_F(Stores, ThatAreNotThereHoldNothing) {
       Lines());
   put("loop/a/model.gguf");
   link("loop/a/again", "..");
-  EXPECT_LE(lines({.folders = {at("loop")}}).size(), std::size_t{kMostDepth});
+  EXPECT_EQ(lines({.folders = {at("loop")}}), Lines{"folder a/model.gguf 8 "});
+}
+
+TEST_F(Stores, OfTooManyEntriesAreCutEachForItself) {
+  for (std::size_t i = 0; i <= kMostEntries; ++i) put(fmt::format("many/{}.txt", i), "");
+  put("few/model.gguf");
+  const StoredModels found = stored_models({.lm_studio = {at("many")}, .folders = {at("few")}}, Progress());
+  EXPECT_TRUE(found.cut);
+  ASSERT_EQ(found.models.size(), 1u);
+  EXPECT_EQ(found.models.front().name, "model.gguf");
+  EXPECT_FALSE(stored_models({.folders = {at("few")}}, Progress()).cut);
 }
 
 TEST_F(Stores, AreFoundByTheirVariables) {

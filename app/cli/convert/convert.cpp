@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/tasks.h"
 #include "core/base/text.h"
+#include "core/graph/names/tensor_names.h"
 #include "core/io/file_system.h"
 #include "core/io/unfinished.h"
 #include "exporters/gguf/gguf.h"
@@ -302,6 +303,15 @@ int merge(const Context& context, const MergeFlags& options) {
   exporters::Conversion conversion =
       exporters::bind_conversion(base, request, options.out, convert_environment(context));
   const Adapter adapter = open_adapter(context, options.adapter);
+  // what is of the adapter is not of the output
+  std::vector<std::string>& of_output = conversion.options.ignored_settings;
+  std::erase_if(of_output, [&](const std::string& pattern) {
+    return std::ranges::any_of(adapter.config.unaccounted, [&](const forward::Setting& setting) {
+      return graph::glob_matches(pattern, setting.name);
+    });
+  });
+  if (!exporters::takes_option(exporter, "ignore"))
+    exporters::check_ignored(adapter.config.unaccounted, ignoring);
   (void)exporters::ignored_settings(adapter.config.unaccounted, ignoring, std::string(exporters::kLoraConfig),
                                     "not known to leave a merge as it is");
   const exporters::LoraMerge merged =

@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <thread>
@@ -50,29 +50,30 @@ void read_rows(const Context& context, const ModelsFlags& flags, const load::Loa
   const auto policies = context.assets();
   constexpr std::size_t kMostThreads = 8;
   const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1u);
-  ParallelLoop(models.size(), std::min<std::size_t>({cores, kMostThreads, models.size()}),
-               [&](std::size_t at) {
-                 Listed& model = models[at];
-                 progress.check_canceled();
-                 try {
-                   const graph::MetaGraph graph =
-                       importers::open_model(model.stored.path, context.resolve_options());
-                   Progress inner(context.stop);
-                   model.row = report::model_row(graph, request, environment, inner);
-                   if (!model.row->runs())
-                     model.row->better = report::best_quantization(graph, request, policies->type_policies,
-                                                                   environment, inner);
-                 } catch (const Error& error) {
-                   if (error.code() == ErrorCode::canceled) throw;
-                   model.fault = error.what();
-                 }
-                 progress.add(1);
-               })
-      .finish();
+  ParallelLoop(models.size(), std::min({cores, kMostThreads, models.size()}), [&](std::size_t at) {
+    Listed& model = models[at];
+    progress.check_canceled();
+    Progress inner(context.stop);
+    if (!model.stored.path.empty()) try {
+        const graph::MetaGraph graph = importers::open_model(model.stored.path, context.resolve_options());
+        model.row = report::model_row(graph, request, environment, inner);
+        report::find_better(*model.row, graph, request, policies->type_policies, environment, inner);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::canceled) throw;
+        model.fault = error.what();
+      }
+    progress.add(1);
+  }).finish();
 }
 
-// A download that was not ended is no model that runs, whatever of it can be opened.
-bool runs(const Listed& model) { return model.row && model.row->runs() && model.stored.incomplete.empty(); }
+// Why the model is not whole; empty if it is.
+std::string missing_part(const Listed& model) {
+  return report::missing_part(model.stored.incomplete, model.stored.unfinished, model.row);
+}
+
+bool runs(const Listed& model) {
+  return model.row && model.row->verdict.fits() && missing_part(model).empty();
+}
 
 Json verdict_json(const report::RunVerdict& verdict) {
   Json json = {{"state", report::run_state_id(verdict.state)}, {"text", json_text(verdict.words)}};
@@ -82,28 +83,31 @@ Json verdict_json(const report::RunVerdict& verdict) {
   add("left", verdict.left);
   add("over", verdict.over);
   add("context", verdict.context);
+  add("positions", verdict.positions);
   json["first"] = verdict.first.empty() ? Json() : Json(json_text(verdict.first));
   return json;
 }
 
 Json model_json(const Listed& model) {
   const importers::StoredModel& stored = model.stored;
+  const auto text = [](const std::string& words) { return words.empty() ? Json() : Json(json_text(words)); };
+  const report::ModelRow row = model.row.value_or(report::ModelRow());
+  const auto number = [&](std::uint64_t value) { return model.row ? Json(value) : Json(); };
   Json json = {{"name", json_text(stored.name)},
-               {"path", json_text(stored.path)},
+               {"path", text(stored.path)},
                {"store", importers::store_id(stored.store)},
                {"bytes", stored.bytes},
-               {"incomplete", stored.incomplete.empty() ? Json() : Json(json_text(stored.incomplete))},
-               {"error", model.fault.empty() ? Json() : Json(json_text(model.fault))}};
-  if (!model.row) return json;
-  const report::ModelRow& row = *model.row;
-  json["format"] = row.format;
-  json["type"] = row.type;
-  json["tensors"] = row.tensors;
-  json["parameters"] = row.parameters;
-  json["weights"] = row.bytes;
-  json["runs"] = runs(model);
-  json["verdict"] = verdict_json(row.verdict);
-  json["quantization"] = Json();
+               {"incomplete", text(missing_part(model))},
+               {"error", text(model.fault)},
+               {"format", text(row.format)},
+               {"type", text(row.type)},
+               {"tensors", number(row.tensors)},
+               {"parameters", number(row.parameters)},
+               {"weights", number(row.bytes)},
+               {"runs", runs(model)},
+               {"verdict", model.row ? verdict_json(row.verdict) : Json()},
+               {"quantization", Json()},
+               {"no_quantization", text(row.no_better)}};
   if (row.better)
     json["quantization"] = {{"outtype", row.better->policy},
                             {"bytes", row.better->bytes},
@@ -111,41 +115,63 @@ Json model_json(const Listed& model) {
   return json;
 }
 
-std::string answer_cell(const Listed& model) {
-  if (!model.row) return report::fault_text(model.fault, model.stored.path);
-  if (!model.stored.incomplete.empty()) return "incomplete: " + safe_display(model.stored.incomplete, 80);
-  return model.row->verdict.words;
+std::string answer_cell(const Listed& model, std::size_t columns) {
+  const std::string missing = missing_part(model);
+  if (missing.empty() && model.row) return model.row->verdict.words;
+  // the longest words of all rows, which would make the table wider than the terminal
+  const std::string words = missing.empty() ? report::fault_text(model.fault, model.stored.path)
+                                            : "incomplete: " + safe_display(missing, 160);
+  const std::size_t most = std::max<std::size_t>(columns / 2, 56);
+  return words.size() <= most ? words : words.substr(0, most - 3) + "...";
 }
 
 std::string better_cell(const Listed& model) {
-  if (!model.row) return "";
-  if (!model.row->better) return runs(model) ? "" : "-";
-  return fmt::format("{}, {}", model.row->better->policy, format_bytes(model.row->better->bytes));
+  if (!model.row || runs(model)) return "";
+  if (model.row->better)
+    return fmt::format("{}, {}", model.row->better->policy, format_bytes(model.row->better->bytes));
+  return model.row->no_better;
 }
 
-std::string machine_line(const load::Target& target) {
-  const bool own = target.memory == plan::MemoryKind::discrete;
-  std::string line = safe_display(target.name, 100) + ": ";
-  if (own) line += fmt::format("{} on the device", format_bytes(target.device_bytes.value_or(0)));
-  if (target.host_bytes)
-    line += fmt::format("{}{} {}", own ? ", " : "", format_bytes(*target.host_bytes),
-                        own ? "on the host" : "of memory");
+// What models have to fit into.
+std::string machine_line(const load::LoadMemory& memory) {
+  const load::Target& target = *memory.target;
+  const bool own = memory.kind == plan::MemoryKind::discrete;
+  std::string line =
+      fmt::format("{}: {} {}", safe_display(target.name, 100), format_bytes(*memory.deciding_budget()),
+                  own ? "on the device" : "of memory");
+  if (own && memory.budget.host) line += fmt::format(", {} on the host", format_bytes(*memory.budget.host));
+  const std::optional<std::uint64_t>& all = own ? target.device_bytes : target.host_bytes;
+  if (all && *all > *memory.deciding_budget())
+    line += fmt::format(" ({} set aside)", format_bytes(*all - *memory.deciding_budget()));
   return line;
+}
+
+// Throws Error{usage} for a folder or a file that is not there.
+importers::StorePlaces places_of(const Context& context, const ModelsFlags& flags) {
+  if (flags.folders.empty()) return importers::usual_stores(context.hub_cache, variable);
+  std::error_code failed;
+  for (const std::string& folder : flags.folders)
+    if (!std::filesystem::exists(folder, failed))
+      throw Error(ErrorCode::usage, "there is no folder or file '{}'", safe_display(folder, 120));
+  return {.folders = flags.folders};
 }
 
 int list(const Context& context, const ModelsFlags& flags) {
   load::LoadRequest request;
   request.target = flags.target;
   const CliEnvironment environment(context, request);
-  const importers::StorePlaces places = flags.folders.empty()
-                                            ? importers::usual_stores(context.hub_cache, variable)
-                                            : importers::StorePlaces{.folders = flags.folders};
+  const importers::StorePlaces places = places_of(context, flags);
+  const load::LoadMemory memory = load::bind_memory(request, environment.load.targets);
   Progress progress(context.stop);
   std::vector<Listed> models;
   {
     const ProgressLine line(context, "reading headers", progress);
-    for (importers::StoredModel& stored : importers::stored_models(places, progress))
-      models.push_back({std::move(stored)});
+    importers::StoredModels stored = importers::stored_models(places, progress);
+    if (stored.cut && !context.quiet)
+      complain(
+          fmt::format("looked at the first {} files and folders of a store: name a folder in it to see more",
+                      format_grouped(importers::kMostEntries)));
+    for (importers::StoredModel& model : stored.models) models.push_back({std::move(model)});
     progress.add_total(models.size());
     read_rows(context, flags, environment.load, models, progress);
   }
@@ -164,7 +190,7 @@ int list(const Context& context, const ModelsFlags& flags) {
     print_json(json);
     return kDone;
   }
-  fmt::print("{}\n", machine_line(target));
+  fmt::print("{}\n", machine_line(memory));
   if (found == 0) {
     fmt::print("No models found. `loadline models FOLDER` looks in a folder.\n");
     return kDone;
@@ -178,13 +204,15 @@ int list(const Context& context, const ModelsFlags& flags) {
                cell([](const report::ModelRow& row) { return safe_display(row.format, 20); }),
                cell([](const report::ModelRow& row) { return row.type; }),
                cell([](const report::ModelRow& row) { return format_count(row.parameters); }),
-               cell([](const report::ModelRow& row) { return format_bytes(row.bytes); }), answer_cell(model),
-               better_cell(model)});
+               cell([](const report::ModelRow& row) { return format_bytes(row.bytes); }),
+               answer_cell(model, context.columns), better_cell(model)});
   }
   if (!models.empty()) fmt::print("{}", table.text(context.color));
-  fmt::print("{} of {} run{}. Loads are judged by method {}: `loadline plan MODEL --target {} --seq {}`.\n",
-             count, counted(found, "model"), count == 1 ? "s" : "", report::kUsualMethod,
-             safe_display(target.id, 40), flags.prompt);
+  fmt::print(
+      "{} of {} run. Loads are judged by method {}: `loadline plan MODEL --target {} --seq {} --method "
+      "{}`.\n",
+      count, counted(found, "model"), report::kUsualMethod, safe_display(target.id, 40), flags.prompt,
+      report::kUsualMethod);
   return kDone;
 }
 

@@ -6,6 +6,7 @@
 #include "app/gui/state/summary.h"
 #include "app/report/manual.h"
 #include "core/base/text.h"
+#include "core/io/file_system.h"
 
 #include <algorithm>
 #include <array>
@@ -232,6 +233,16 @@ void play_beside(Workspace& workspace, const std::string& method) {
   workspace.document().load.set_beside(method == "none" ? "" : method);
 }
 
+// Adds a folder to those in which the start page looks, or takes it out.
+void models_folder(Workspace& workspace, const std::string& path) {
+  const std::string folder = absolute_path(path);
+  std::vector<std::string>& folders = workspace.settings.folders;
+  if (std::erase(folders, folder) > 0) return;
+  if (!io::is_folder(folder)) refuse(fmt::format("'{}' is no folder", safe_display(path, 120)));
+  folders.insert(folders.begin(), folder);
+  if (folders.size() > kMostFavorites) folders.resize(kMostFavorites);
+}
+
 void full_screen(Workspace& workspace, const std::string& word) {
   bool& full = workspace.settings.full_screen;
   full = word.empty() ? !full : on_or_off(word);
@@ -315,6 +326,7 @@ constexpr auto kWindowActions = std::to_array<Action>({
     {"demo", "Open the demo model", "", kNone, always, demo},
     {"close", "Close the model", "Ctrl+W", kNone, always, close},
     {"favorite", "Toggle favorite", "", kNone, has_model, favorite},
+    {"models-folder", "Add or remove a folder of models", "", kRequired, always, models_folder},
     {"reload", "Reload model", "F5", kNone, has_model, reload},
     {"next-model", "Show the next model", "Ctrl+Tab", kNone, has_several, show_beside<true>},
     {"previous-model", "Show the previous model", "Ctrl+Shift+Tab", kNone, has_several, show_beside<false>},

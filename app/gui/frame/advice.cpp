@@ -23,6 +23,7 @@ ImU32 verdict_color(const Ui& ui, const Verdict& verdict) {
     case Verdict::State::over:
       return ui.theme->bad;
     case Verdict::State::incomplete:
+    case Verdict::State::estimated:
     case Verdict::State::tight:
       return ui.theme->warning;
     case Verdict::State::fits:
@@ -32,11 +33,6 @@ ImU32 verdict_color(const Ui& ui, const Verdict& verdict) {
   }
 }
 
-std::string first_words(const Verdict& verdict) {
-  return verdict.state == Verdict::State::incomplete ? "This model is not whole: "
-                                                     : "First over the budget: ";
-}
-
 // --- The context: the tokens of the pass that follows the load.
 
 bool has_context(const Document& document) {
@@ -44,9 +40,21 @@ bool has_context(const Document& document) {
          forward::depends_on_tokens(*document.forward.graph());
 }
 
+namespace {
+
+void set_context(Workspace& workspace, std::uint64_t tokens) {
+  Asked asked = workspace.document().load.asked();
+  asked.first_token = tokens > 0;
+  asked.request.sequence = std::clamp<std::uint64_t>(tokens, 1, kFirstSequence);
+  asked.request.past = tokens > asked.request.sequence ? tokens - asked.request.sequence : 0;
+  workspace.attempt([&] { workspace.document().load.ask(asked); });
+}
+
+}  // namespace
+
 void draw_context(Workspace& workspace, const Ui& ui, float width) {
-  Document& document = workspace.document();
-  Asked asked = document.load.asked();
+  const Document& document = workspace.document();
+  const Asked& asked = document.load.asked();
   constexpr std::uint64_t kUsualMost = 131'072;
   const load::LoadAnswer* const judged = document.load.judged_load();
   const std::uint64_t most = judged != nullptr && judged->context && judged->context->positions
@@ -57,10 +65,7 @@ void draw_context(Workspace& workspace, const Ui& ui, float width) {
           ui, "##context", width, tokens, 0, std::max(most, tokens),
           "Tokens of the context: a prompt runs behind the load, with those before it in the cache"))
     return;
-  asked.first_token = tokens > 0;
-  asked.request.sequence = std::clamp<std::uint64_t>(tokens, 1, kFirstSequence);
-  asked.request.past = tokens > asked.request.sequence ? tokens - asked.request.sequence : 0;
-  workspace.attempt([&] { document.load.ask(asked); });
+  set_context(workspace, tokens);
 }
 
 // --- Changes of the load, and smaller files.
@@ -93,7 +98,7 @@ bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& lo
   const IdScope scope(at);
   const ImVec2 start = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
-  ImGui::SetCursorPosX(left + width - ui.px(72));
+  ImGui::SetCursorPosX(left + width - text_width("Apply") - 2 * ImGui::GetStyle().FramePadding.x);
   if (button(ui, "Apply", ButtonKind::primary)) {
     workspace.attempt([&] { document.advice.apply(load); });
     ImGui::CloseCurrentPopup();
@@ -135,14 +140,14 @@ void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& foun
 void draw_quantizations(Workspace& workspace, const Ui& ui) {
   const auto& tried = workspace.document().advice.quantizations;
   if (tried.busy()) return muted(ui, "Trying quantizations");
-  if (tried.or_empty().empty()) return;
+  if (tried.or_empty().models.empty()) return;
   heading(ui, "Smaller files");
-  for (const report::QuantizedModel& model : tried.or_empty()) {
+  for (const report::QuantizedModel& model : tried.or_empty().models) {
     const IdScope scope(model.policy.c_str());
-    const bool fits = model.verdict.state == Verdict::State::fits;
+    const bool fits = model.verdict.fits();
     const ImVec2 start = ImGui::GetCursorScreenPos();
     const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
-    ImGui::SetCursorPosX(left + width - ui.px(82));
+    ImGui::SetCursorPosX(left + width - text_width("Convert") - 2 * ImGui::GetStyle().FramePadding.x);
     if (button(ui, "Convert", fits ? ButtonKind::primary : ButtonKind::normal)) {
       workspace.attempt([&] { workspace.mend({{"to", "gguf"}, {"outtype", model.policy}}); });
       ImGui::CloseCurrentPopup();
@@ -170,7 +175,7 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
   if (verdict.state != Verdict::State::unjudged &&
       document.load.asked().request.allocator != allocators::AllocatorModel::exact)
     paragraph(ui, "Checked against the memory that the allocator reserves, which is more.", ui.theme->muted);
-  if (!verdict.first.empty()) paragraph(ui, first_words(verdict) + shown(verdict.first), ui.theme->text);
+  if (!verdict.about.empty()) paragraph(ui, shown(verdict.about), ui.theme->text);
   if (document.advice.can_take_back()) {
     if (button(ui, "Undo suggestion")) workspace.attempt([&] { document.advice.take_back(); });
   }
@@ -179,11 +184,23 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
   if (verdict.state == Verdict::State::unjudged)
     return paragraph(ui, "Choose a target or a budget in the toolbar to see whether the load fits.",
                      ui.theme->muted);
+  if (verdict.state == Verdict::State::estimated)
+    return paragraph(ui, "It fits by the figures above, which do not account for all that they depend on.",
+                     ui.theme->muted);
+  if (verdict.state == Verdict::State::incomplete && !document.load.judged_load()->bound->judged())
+    return paragraph(ui, "Its figures are of what is here. No budget says that this fits.", ui.theme->muted);
   if (verdict.state == Verdict::State::incomplete)
     return paragraph(ui, "The part of the model that is here fits. What is missing may not.",
                      ui.theme->muted);
   if (verdict.state == Verdict::State::fits)
     return paragraph(ui, "It fits. The panel Methods lists what else does.", ui.theme->muted);
+  if (!document.load.judged_load()->bound->incomplete.empty())
+    return paragraph(ui, "Of a model that is not whole, no change is known to fit.", ui.theme->muted);
+  if (verdict.too_long) {
+    if (button(ui, fmt::format("Context of {}", counted(*verdict.positions, "token")), ButtonKind::primary))
+      set_context(workspace, *verdict.positions);
+    return;
+  }
   document.advice.search();
   if (document.advice.answer.busy() || !document.advice.is_current())
     return muted(ui, "Projecting other loads");

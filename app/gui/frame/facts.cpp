@@ -68,7 +68,9 @@ class FactsOf {
                            format_bytes(share.bytes));
     const std::size_t files = model_.graph->files.size();
     SelectionFacts of{.kind = "Model", .title = model_.name};
-    of.facts = {only_copied("model", copied_name(model_.name)),
+    of.facts = {caveats_fact("errors", graph::Severity::error, Fact::Form::bad),
+                caveats_fact("warnings", graph::Severity::warning, Fact::Form::warning),
+                only_copied("model", copied_name(model_.name)),
                 bytes_fact("Weights", model_.weight_bytes, format_bytes(model_.weight_bytes)),
                 parameters_fact(document_.parameters(), document_.uncounted()),
                 count_fact("tensors", "Tensors", model_.graph->tensors.size()),
@@ -225,6 +227,14 @@ class FactsOf {
       of.links.push_back(std::move(link));
   }
 
+  // Before all figures: they are less sure than they look.
+  Fact caveats_fact(std::string_view id, graph::Severity severity, Fact::Form form) const {
+    std::vector<std::string> lines;
+    for (const Caveat& caveat : document_.caveats())
+      if (caveat.severity == severity) lines.push_back(shown(caveat.text));
+    return {id, "", lines, lines, "", form};
+  }
+
   Fact shares_fact(const std::vector<graph::TensorId>& tie) const {
     std::vector<std::string> names;
     std::string hint;
@@ -278,7 +288,12 @@ class FactsOf {
     if (!bound.judged()) return;
     const std::string verdict = report::verdict_text(row, bound);
     of.facts.push_back(
-        {"verdict", "", verdict, {verdict}, "", row.fits() ? Fact::Form::good : Fact::Form::bad});
+        {"verdict",
+         "",
+         verdict,
+         {verdict},
+         "",
+         row.fits() ? row.estimated ? Fact::Form::warning : Fact::Form::good : Fact::Form::bad});
   }
 
   static Fact finding_fact(std::string_view id, std::string label, const std::string& text) {

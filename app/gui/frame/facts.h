@@ -19,7 +19,7 @@ namespace loadline::gui {
 struct Fact {
   using Value =
       std::variant<std::string, std::uint64_t, bool, std::vector<std::uint64_t>, std::vector<std::string>>;
-  enum class Form : std::uint8_t { row, paragraph, good, bad };
+  enum class Form : std::uint8_t { row, paragraph, good, warning, bad };
 
   std::string_view id;  // as which it is copied; empty: it is only drawn
   std::string label;

@@ -109,6 +109,7 @@ class Shell {
   std::map<std::string, std::unique_ptr<Panel>, std::less<>> panels_;  // made at first use
   std::unique_ptr<Panel> tree_, inspector_, timeline_, start_, lesson_;
   ViewRect panel_rect_, timeline_rect_;
+  bool inspector_is_seen_ = false;
   Toolbar toolbar_;
   Palette palette_;
   FileBrowser browser_;

@@ -128,9 +128,10 @@ void draw_fact(const Ui& ui, const Fact& fact) {
       fact_row(ui, i == 0 ? fact.label : "", fact.lines[i], fact.hint);
     return;
   }
-  const ImU32 color = fact.form == Fact::Form::good  ? ui.theme->good
-                      : fact.form == Fact::Form::bad ? ui.theme->bad
-                                                     : ui.theme->text;
+  const ImU32 color = fact.form == Fact::Form::good      ? ui.theme->good
+                      : fact.form == Fact::Form::warning ? ui.theme->warning
+                      : fact.form == Fact::Form::bad     ? ui.theme->bad
+                                                         : ui.theme->text;
   for (const std::string& line : fact.lines)
     paragraph(ui, fact.label.empty() ? line : fact.label + ": " + line, color);
 }

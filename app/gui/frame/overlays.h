@@ -20,8 +20,6 @@ class Workspace;
 
 struct Ui;
 ImU32 verdict_color(const Ui& ui, const report::RunVerdict& verdict);
-// "First over the budget: ", before what the verdict names first.
-std::string first_words(const report::RunVerdict& verdict);
 // Whether tokens can be chosen, and the slider that does so.
 bool has_context(const Document& document);
 void draw_context(Workspace& workspace, const Ui& ui, float width);

@@ -134,8 +134,11 @@ void add_recent(const Workspace& workspace, Collector& found) {
     found.add({fmt::format("Open {}", path), "favorite", "open", path}, 3);
   for (const std::string& path : workspace.settings.recent)
     found.add({fmt::format("Open {}", path), "recent", "open", path}, 4);
-  for (const std::string& name : workspace.places.cached.or_empty())
-    found.add({fmt::format("Open {}", name), "cached", "open", name}, 4);
+  for (const ShelfModel& model : workspace.shelf.models())
+    if (!model.favorite && !model.recent && !model.stored.path.empty())
+      found.add({fmt::format("Open {}", model.stored.name),
+                 std::string(importers::store_id(model.stored.store)), "open", model.stored.path},
+                4);
 }
 
 void add_lessons(const Workspace& workspace, Collector& found) {
@@ -306,7 +309,13 @@ void Palette::refresh(const Workspace& workspace) {
   listed_ = typed_;
   document_ = workspace.document().id;
   items_ = palette_items(workspace, typed_, kMostItems);
-  if (typed_.empty()) put_used_first();
+  if (typed_.empty()) {
+    std::erase_if(used_, [&](const PaletteItem& used) {
+      const Action* const action = find_action(used.word);
+      return action != nullptr && !action->enabled(workspace);
+    });
+    put_used_first();
+  }
   current_ = 0;
 }
 
@@ -321,7 +330,8 @@ void Palette::run(Workspace& workspace, std::size_t at) {
   open_ = false;
   constexpr std::size_t kMostUsed = 6;
   std::erase_if(used_, [&](const PaletteItem& used) { return used.title == item.title; });
-  used_.insert(used_.begin(), item);
+  if (item.word != "select" && item.word != "select-module")  // of this model alone
+    used_.insert(used_.begin(), item);
   if (used_.size() > kMostUsed) used_.pop_back();
   workspace.attempt([&] { run_item(workspace, item); });
 }

@@ -97,7 +97,10 @@ void Shell::handle_shortcuts() {
     if (in_front && action.shortcut == "Escape") continue;
     if (action.shortcut.empty() || !shortcut_pressed(action.shortcut) || !action.enabled(workspace_))
       continue;
-    const bool types_nothing = action.shortcut.starts_with("Ctrl+") || action.shortcut.starts_with('F');
+    // a field takes back what was typed into it by the same keys
+    const bool of_field = action.shortcut.ends_with("+Z");
+    const bool types_nothing =
+        !of_field && (action.shortcut.starts_with("Ctrl+") || action.shortcut.starts_with('F'));
     if (typing && !types_nothing) continue;
     return run_action(workspace_, action.id);
   }
@@ -212,6 +215,7 @@ void Shell::draw_upper(const Ui& ui, ImVec2 size) {
                          ? std::clamp(layout.inspector > 0 ? ui.px(layout.inspector) : size.x * 0.2f,
                                       ui.px(kLeastInspector), side_most)
                          : 0;
+  inspector_is_seen_ = side > 0;
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   const ChildScope child("upper", {0, size.y});
   ImGui::PopStyleVar();
@@ -389,14 +393,16 @@ void Shell::draw_quit(const Ui& ui) {
 }
 
 void Shell::draw_notices(const Ui& ui) {
-  const Model* model = workspace_.document().model.get();
-  if (model != nullptr && model->errors > 0 && workspace_.settings.panel != "model" &&
-      workspace_.settings.panel != "findings") {
-    const auto& notes = model->graph->notes;
-    const auto first = std::ranges::find(notes, graph::Severity::error, &graph::Note::severity);
-    notice_strip(ui, graph::Severity::error,
-                 fmt::format("{}{}  (see Findings)", first->text,
-                             model->errors > 1 ? fmt::format("  and {} more", model->errors - 1) : ""),
+  const Document& document = workspace_.document();
+  const std::vector<Caveat>& caveats = document.caveats();
+  // a warning stands in the inspector, if that is there
+  const bool first =
+      !caveats.empty() && (caveats.front().severity == graph::Severity::error || !inspector_is_seen_);
+  if (first && workspace_.settings.panel != "model" && workspace_.settings.panel != "findings") {
+    const std::size_t more = std::max(document.model->errors, caveats.size()) - 1;
+    notice_strip(ui, caveats.front().severity,
+                 fmt::format("{}{}  (see Findings)", caveats.front().text,
+                             more > 0 ? fmt::format("  and {} more", more) : ""),
                  -1, nullptr);
   }
   // the newest stands for all: others come to sight as it is dismissed

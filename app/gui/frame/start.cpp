@@ -27,6 +27,7 @@ ImU32 state_color(const Ui& ui, report::RunVerdict::State state) {
   switch (state) {
     case report::RunVerdict::State::fits:
       return ui.theme->good;
+    case report::RunVerdict::State::estimated:
     case report::RunVerdict::State::tight:
     case report::RunVerdict::State::incomplete:
       return ui.theme->warning;
@@ -42,8 +43,12 @@ class StartPanel final : public Panel {
   void draw_content(Workspace& workspace, const Ui& ui) override {
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const ImVec2 origin = ImGui::GetCursorScreenPos();
-    if (!workspace.shelf.is_current())
-      workspace.shelf.look(workspace.settings.favorites, workspace.settings.recent);
+    const Shelf::Wanted wanted = {workspace.settings.favorites, workspace.settings.recent,
+                                  workspace.settings.folders};
+    if (!workspace.shelf.is_current(wanted)) {
+      workspace.measure_machine();
+      workspace.shelf.look(wanted);
+    }
     const bool roomy = room.y >= ui.px(kLeastRoomy);
     const float width = std::min(ui.px(1240), room.x - ui.px(48)), left = (room.x - width) / 2;
     float y = ui.px(roomy ? 26 : 12);
@@ -72,23 +77,25 @@ class StartPanel final : public Panel {
   // What the machine has and can give, a line each.
   static std::vector<std::string> machine_lines(const Workspace& workspace) {
     std::vector<std::string> lines;
+    std::size_t gpus = 0;
     if (const auto& memory = workspace.services.memory) {
-      std::string words = fmt::format("Memory: {} can be had of {}", format_bytes(memory->to_give()),
+      std::string words = fmt::format("Memory: {} of {} available", format_bytes(memory->to_give()),
                                       format_bytes(memory->total));
       if (memory->group_room && *memory->group_room < memory->available)
-        words += fmt::format(", limited by a control group; the system has {} available",
+        words += fmt::format(". A control group limits this process; the system has {} available",
                              format_bytes(memory->available));
       lines.push_back(std::move(words));
     }
     for (const gpu::DeviceInfo& device : workspace.devices()) {
       const gpu::DeviceHeap* const heap = gpu::device_heap(device);
       if (device.type == gpu::DeviceType::cpu || heap == nullptr) continue;
-      lines.push_back(fmt::format("{}: {} can be had of {}{}", shown(device.name),
+      ++gpus;
+      lines.push_back(fmt::format("{}: {} of {} available{}", shown(device.name),
                                   format_bytes(heap->budget.value_or(heap->bytes)), format_bytes(heap->bytes),
-                                  device.unified ? ", the same memory" : ""));
+                                  device.unified ? ", shared with the system" : ""));
     }
-    if (workspace.services.devices.value() && lines.size() < 2)
-      lines.emplace_back("GPU: none was found, models run on the processor");
+    if (workspace.services.devices.value() && gpus == 0)
+      lines.emplace_back("No GPU was found. Models run on the processor.");
     return lines;
   }
 
@@ -132,7 +139,8 @@ class StartPanel final : public Panel {
             shelf.listing() ? "looking for models" : fmt::format("reading {}", counted(unread, "header")));
     } else if (!shelf.models().empty()) {
       const auto run = std::ranges::count_if(shelf.models(), [](const ShelfModel& model) {
-        return model.facts && model.facts->row && model.facts->row->runs() && model.stored.incomplete.empty();
+        return model.facts && model.facts->row && model.facts->row->verdict.fits() &&
+               missing_part(model).empty();
       });
       ImGui::SameLine(0, ui.px(12));
       muted(ui, fmt::format("{} of {} run, with a prompt of {} tokens", run,
@@ -155,7 +163,9 @@ class StartPanel final : public Panel {
         },
         ui.px(kRow));
     if (!opened && !converted) return;
-    workspace.open(shelf.models()[opened ? *opened : *converted].stored.path);
+    const std::string& path = shelf.models()[opened ? *opened : *converted].stored.path;
+    if (path.empty()) return;
+    workspace.open(path);
     if (converted) workspace.settings.panel = "convert";
   }
 
@@ -181,7 +191,7 @@ class StartPanel final : public Panel {
     put_text({text_left, first}, model.gone ? ui.theme->muted : ui.theme->text,
              elided(shown(model.stored.name), verdict_left - text_left - ui.px(16)));
     const ImVec2 answer_at = {verdict_left, first};
-    const float answer_width = at.x + width - verdict_left - ui.px(hot && row != nullptr ? 100 : 10);
+    const float answer_width = at.x + width - verdict_left - ui.px(row != nullptr ? 96 : 10);
     const auto [color, words] = verdict_words(ui, model);
     ImGui::GetWindowDrawList()->AddCircleFilled({answer_at.x + ui.px(4), first + ImGui::GetFontSize() / 2},
                                                 ui.px(4), color);
@@ -193,9 +203,9 @@ class StartPanel final : public Panel {
       put_text({answer_at.x + ui.px(16), second}, ui.theme->muted,
                elided(better_words(facts), answer_width - ui.px(16)));
     }
-    if (hot && row != nullptr) {
+    if (row != nullptr) {
       ImGui::SetCursorScreenPos({at.x + width - ui.px(92), at.y + (height - ImGui::GetFrameHeight()) / 2});
-      answer.convert = button(ui, "Convert");
+      answer.convert = button(ui, "Convert", hot ? ButtonKind::normal : ButtonKind::ghost);
       answer.open = answer.open && !answer.convert;
       ImGui::SetCursorScreenPos({at.x, at.y + height});
     }
@@ -218,10 +228,16 @@ class StartPanel final : public Panel {
     draw->PopClipRect();
   }
 
+  static std::string missing_part(const ShelfModel& model) {
+    return report::missing_part(model.stored.incomplete, model.stored.unfinished,
+                                model.facts ? model.facts->row : std::nullopt);
+  }
+
   static std::pair<ImU32, std::string> verdict_words(const Ui& ui, const ShelfModel& model) {
-    if (model.gone) return {ui.theme->muted, "not there any more"};
-    if (!model.stored.incomplete.empty())
-      return {ui.theme->warning, "incomplete: " + shown(model.stored.incomplete)};
+    if (model.gone) return {ui.theme->muted, "no longer there"};
+    if (model.facts || model.stored.path.empty())
+      if (const std::string missing = missing_part(model); !missing.empty())
+        return {ui.theme->warning, "incomplete: " + shown(missing)};
     if (!model.facts) return {with_alpha(ui.theme->muted, 0.5f), "reading"};
     if (!model.facts->row) return {ui.theme->bad, report::fault_text(model.facts->fault, model.stored.path)};
     const report::RunVerdict& verdict = model.facts->row->verdict;
@@ -249,12 +265,12 @@ class StartPanel final : public Panel {
   }
 
   static std::string better_words(const ShelfFacts* facts) {
-    if (facts == nullptr || !facts->row || facts->row->runs()) return {};
-    if (facts->row->verdict.state == report::RunVerdict::State::incomplete) return {};
-    if (!facts->tried_types) return "looking for a quantization that runs";
-    if (!facts->row->better) return "no quantization of it runs here";
-    return fmt::format("{} would run: {}", facts->row->better->policy,
-                       format_bytes(facts->row->better->bytes));
+    if (facts == nullptr || !facts->row || facts->row->verdict.fits() || !facts->row->verdict.whole)
+      return {};
+    if (!facts->tried_types) return "trying quantizations";
+    if (facts->row->better)
+      return fmt::format("{} runs: {}", facts->row->better->policy, format_bytes(facts->row->better->bytes));
+    return facts->row->no_better;
   }
 
   static float buttons_width(const Ui& ui) {

@@ -58,7 +58,7 @@ float button_width(std::string_view words) {
 float chip_padding(const Ui& ui) { return ui.px(12); }
 
 // Of long words, whatever the verdict is now: nothing shall move when it changes.
-float least_chip(const Ui& ui) { return text_width("fits, 88.88 GiB left") + 2 * chip_padding(ui); }
+float least_chip(const Ui& ui) { return text_width("estimated, 88.88 GiB left") + 2 * chip_padding(ui); }
 
 float method_width(const Ui& ui, bool roomy) { return ui.px(roomy ? 168 : 140); }
 
@@ -190,8 +190,8 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   draw->AddRectFilled(at, at + size, mix(ui.theme->panel, color, hot ? 0.34f : 0.20f), size.y / 2);
   draw->AddRect(at, at + size, with_alpha(color, 0.8f), size.y / 2, 0, std::max(1.0f, ui.px(1)));
   put_text({at.x + pad, at.y + (size.y - ImGui::GetFontSize()) / 2}, ui.theme->text, words);
-  tooltip(ui, verdict.first.empty() ? "Whether this load fits, and which changes would make it fit (F2)"
-                                    : first_words(verdict) + verdict.first);
+  tooltip(ui, verdict.about.empty() ? "Whether this load fits, and which changes would make it fit (F2)"
+                                    : verdict.about);
   if (workspace.services.requests.take<OpenAdvice>()) ImGui::OpenPopup("advice");
   ImGui::SetNextWindowPos({at.x, at.y + size.y + ui.px(6)});
   ImGui::SetNextWindowSize({ui.px(440), 0});

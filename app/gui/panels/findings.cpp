@@ -77,9 +77,9 @@ class FindingsPanel final : public Panel {
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
-  // A note of the import, a finding of the doctor, or the names that are missing.
+  // A note of the import, a finding of the doctor, or a caveat that is no note.
   struct Item {
-    enum class From { finding, missing, note } from = From::note;
+    enum class From { finding, caveat, note } from = From::note;
     graph::Severity severity = graph::Severity::info;
     std::size_t at = 0;
     float height = 0;  // as last drawn in `width`
@@ -91,6 +91,7 @@ class FindingsPanel final : public Panel {
 
   std::uint64_t seen_model_ = 0;
   bool seen_findings_ = false;
+  std::size_t seen_caveats_ = 0;
   std::vector<Item> items_;  // the gravest first
   std::size_t left_out_ = 0;
 };
@@ -99,16 +100,19 @@ void FindingsPanel::collect(const Document& document) {
   // every row takes its share of every frame
   constexpr std::size_t kMostNotes = 2000;
   const bool found = document.checks.findings.value() != nullptr;
-  if (seen_model_ == document.id && seen_findings_ == found) return;
+  const std::vector<Caveat>& caveats = document.caveats();
+  if (seen_model_ == document.id && seen_findings_ == found && seen_caveats_ == caveats.size()) return;
   seen_model_ = document.id;
   seen_findings_ = found;
+  seen_caveats_ = caveats.size();
   items_.clear();
   const graph::MetaGraph& graph = *document.model->graph;
   if (found)
     for (std::size_t i = 0; i < document.checks.findings.value()->size(); ++i)
       items_.push_back({Item::From::finding, (*document.checks.findings.value())[i].severity, i});
-  else if (!graph.missing.empty() && document.model->errors == 0)
-    items_.push_back({Item::From::missing, graph::Severity::error, 0});
+  for (std::size_t i = 0; i < caveats.size(); ++i)  // the doctor finds what is missing, too
+    if (!caveats[i].is_note && (!found || caveats[i].severity != graph::Severity::error))
+      items_.push_back({Item::From::caveat, caveats[i].severity, i});
   std::vector<Item> notes;
   for (std::size_t i = 0; i < graph.notes.size(); ++i)
     notes.push_back({Item::From::note, graph.notes[i].severity, i});
@@ -214,10 +218,7 @@ void FindingsPanel::draw_item(Workspace& workspace, const Ui& ui, const Item& it
     else if (item.from == Item::From::note)
       draw_note(document, ui, graph.notes[item.at]);
     else
-      paragraph(ui,
-                fmt::format("{} of the index in no file: {}", counted(graph.missing.size(), "tensor"),
-                            shown(join_names(graph.missing, 6))),
-                ui.theme->text);
+      paragraph(ui, shown(document.caveats()[item.at].text), ui.theme->text);
   }
   ImGui::Dummy({0, ui.px(3)});
 }

@@ -109,8 +109,9 @@ void verdict_cell(const Document& document, const Ui& ui, const load::LoadRow& r
                ? muted(ui, "possible")
                : name_text(ui, load::law_text(*row.method), 0, ui.theme->muted);
   if (row.is_within())
-    return row.incomplete ? text_colored(ui.theme->warning, "incomplete")
-                          : text_colored(ui.theme->good, "fits");
+    return row.incomplete  ? text_colored(ui.theme->warning, "incomplete")
+           : row.estimated ? text_colored(ui.theme->warning, "estimated")
+                           : text_colored(ui.theme->good, "fits");
   if (row.verdict.at_risk > 0 && row.verdict.at_risk == row.most_over())
     return text_colored(ui.theme->bad, "at risk");
   text_colored(ui.theme->bad,

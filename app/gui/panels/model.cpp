@@ -61,18 +61,19 @@ void draw_notes(Workspace& workspace, const Ui& ui) {
   const auto& notes = model.graph->notes;
   ImGui::Dummy({0, ui.px(4)});
   heading(ui, "Findings");
-  if (notes.empty() && model.graph->missing.empty()) muted(ui, "No problems in the headers.");
-  const auto finding = [&](graph::Severity severity, std::string_view tensor, std::string_view words) {
-    badge_line(ui, graph::severity_name(severity), severity_color(*ui.theme, severity),
-               tensor.empty() ? shown(words) : shown(tensor) + ": " + shown(words), ui.theme->text, 10);
+  const std::vector<Caveat>& caveats = document.caveats();
+  if (notes.empty() && caveats.empty()) muted(ui, "No problems in the headers.");
+  const auto finding = [&](graph::Severity severity, std::string_view words) {
+    badge_line(ui, graph::severity_name(severity), severity_color(*ui.theme, severity), words, ui.theme->text,
+               10);
   };
-  const std::size_t drawn = std::min(notes.size(), kMostNotes);
-  for (const graph::Note& note : std::span(notes).first(drawn))
-    finding(note.severity, note.tensor.value_or(""), note.text);
-  if (!model.graph->missing.empty() && model.errors == 0)
-    finding(graph::Severity::error, "",
-            fmt::format("{} of the index in no file: {}", counted(model.graph->missing.size(), "tensor"),
-                        join_names(model.graph->missing, 6)));
+  for (const Caveat& caveat : caveats) finding(caveat.severity, shown(caveat.text));
+  std::size_t drawn = 0;
+  for (const graph::Note& note : std::span(notes).first(std::min(notes.size(), kMostNotes))) {
+    ++drawn;
+    if (note.severity == graph::Severity::info)
+      finding(note.severity, (note.tensor ? shown(*note.tensor) + ": " : "") + shown(note.text));
+  }
   if (link(ui, "all findings",
            drawn < notes.size()
                ? fmt::format("All {}, and what loading it costs", format_grouped(notes.size()))

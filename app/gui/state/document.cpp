@@ -4,7 +4,6 @@
 #include "app/gui/state/load/arena.h"
 #include "app/gui/state/model/model.h"
 #include "core/base/error.h"
-#include "core/forward/model/expected_tensors.h"
 #include "core/graph/meta_graph.h"
 
 #include <utility>
@@ -36,11 +35,10 @@ Document::Document(Services& services, ModelPtr shown, Kept kept)
       arena(kept_arena(services, std::move(kept.arena))) {
   if (model) {
     if (const auto tensor = find_tensor(*model, kept.tensor)) select(*tensor);
-    counted_.ask(services.jobs, "Counting parameters",
-                 [graph = model->graph, assets = services.assets](Progress&) {
-                   const forward::ModelClaims claims = forward::model_claims(*graph, *assets);
-                   return std::pair(claims.parameters, without_text(claims));
-                 });
+    caveats_ = caveats_of(*model->graph, nullptr);
+    claims_.ask(
+        services.jobs, "Counting parameters", [once = load.claims](Progress&) { return once->get(); },
+        [this] { caveats_ = caveats_of(*model->graph, claims_.value().get()); });
   }
   load.begin();
 }

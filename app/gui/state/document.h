@@ -10,6 +10,8 @@
 #include "app/gui/state/model/model.h"
 #include "app/gui/state/model/model_diff.h"
 #include "app/gui/state/model/tensor_table.h"
+#include "app/gui/state/summary.h"
+#include "core/forward/model/expected_tensors.h"
 
 #include <cstdint>
 #include <memory>
@@ -18,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace loadline::gui {
 
@@ -62,10 +65,12 @@ class Document {
   // Counted by the model's architecture, if it is known, else every element; the latter until the count is
   // done.
   std::uint64_t parameters() const {
-    return counted_.value() ? counted_.value()->first : model ? model->tree.root().parameters : 0;
+    return claims_.value() ? claims_.value()->parameters : model ? model->tree.root().parameters : 0;
   }
   // ", without vision_config": what that count leaves out, since nothing describes it.
-  std::string uncounted() const { return counted_.value() ? counted_.value()->second : ""; }
+  std::string uncounted() const { return claims_.value() ? without_text(*claims_.value()) : ""; }
+  // What is wrong with the model or not understood of it; without its architecture until that is compared.
+  const std::vector<Caveat>& caveats() const { return caveats_; }
   bool compares(std::string_view method) const { return compared.empty() || compared.contains(method); }
 
   const std::uint64_t id;  // increases with every document: caches with another id are stale
@@ -94,7 +99,8 @@ class Document {
   void take_projection();
 
   graph::NodeId zoomed_ = graph::kRootNode;
-  Latest<std::pair<std::uint64_t, std::string>> counted_;  // parameters, and uncounted()
+  Latest<forward::ModelClaims> claims_;
+  std::vector<Caveat> caveats_;
 };
 
 // The model's data that the arena can pack.

@@ -69,7 +69,8 @@ std::string state_text(const WindowState& state) {
                      {"width", state.width},
                      {"height", state.height},
                      {"recent", paths_json(state.recent)},
-                     {"favorites", paths_json(state.favorites)}};
+                     {"favorites", paths_json(state.favorites)},
+                     {"folders", paths_json(state.folders)}};
   return json.dump(2) + "\n";
 }
 
@@ -90,6 +91,7 @@ WindowState parse_state(std::string_view text) {
   state.height = static_cast<int>(size(json, "height"));
   state.recent = paths(json, "recent", kMostRecent);
   state.favorites = paths(json, "favorites", kMostFavorites);
+  state.folders = paths(json, "folders", kMostFavorites);
   return state;
 }
 

@@ -41,6 +41,7 @@ struct Remembered {
   bool dark = true;
   bool follows_desktop = false;                          // dark is what the desktop wants, once that is known
   std::vector<std::string> recent = {}, favorites = {};  // paths of models, the newest first
+  std::vector<std::string> folders = {};                 // in which the start page looks for models
   bool operator==(const Remembered&) const = default;
 };
 inline constexpr std::size_t kMostRecent = 12, kMostFavorites = 50;

@@ -102,6 +102,7 @@ void Workspace::take_opened(const ToOpen& opened) {
   const bool again = opened.in_place_of != 0;
   if (again && find_document(opened.in_place_of) == nullptr) return;  // closed meanwhile
   const std::size_t before = shown_;
+  measure_machine();
   adopt(opening.value(), again ? opened.in_place_of : id_with_path(documents_, opening.value()->path));
   if (!again && !opened.path.empty()) remember(settings.recent, absolute_path(opened.path));
   if (opened.request) attempt([&] { document().load.ask(asked_by(*opened.request)); });
@@ -296,8 +297,19 @@ void Workspace::set_data_sheets(std::vector<load::Target> sheets) {
 void Workspace::measure_machine() {
   services.memory = io::system_memory();
   std::vector<load::Target> rows = *services.targets;
+  load::Target now = load::machine_target(gpu::machine_memory(devices()));
+  const auto close = [](const std::optional<std::uint64_t>& a, const std::optional<std::uint64_t>& b) {
+    constexpr std::uint64_t kSame = 64ull << 20;  // so much comes and goes all the time
+    return a.has_value() == b.has_value() && (!a || (*a > *b ? *a - *b : *b - *a) < kSame);
+  };
+  if (!rows.empty() && rows.front().id == load::kThisMachine) {
+    const load::Target& before = rows.front();
+    if (before.name == now.name && before.memory == now.memory &&
+        close(before.device_bytes, now.device_bytes) && close(before.host_bytes, now.host_bytes))
+      return;
+  }
   std::erase_if(rows, [](const load::Target& row) { return row.id == load::kThisMachine; });
-  rows.insert(rows.begin(), load::machine_target(gpu::machine_memory(devices())));
+  rows.insert(rows.begin(), std::move(now));
   services.targets = std::make_shared<const std::vector<load::Target>>(std::move(rows));
   for (const std::unique_ptr<Document>& document : documents_)
     if (document->load.asked().request.target == load::kThisMachine) document->load.follow_targets();
@@ -309,6 +321,7 @@ void Workspace::ask_of_this_machine() {
   first.request.target = load::kThisMachine;
   first.first_token = true;
   document().load.ask(first);
+  document().load.forget_history();  // nobody has asked anything else yet
 }
 
 void Workspace::choose_device(std::string device) {

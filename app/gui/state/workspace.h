@@ -82,6 +82,8 @@ class Workspace {
   void ask_of_this_machine();
   const std::vector<gpu::DeviceInfo>& devices() const { return services.devices.or_empty(); }
   void choose_device(std::string device);
+  // Takes the memory that this machine can give now for the first target.
+  void measure_machine();
   // The targets besides this machine.
   void set_data_sheets(std::vector<load::Target> sheets);
 
@@ -114,7 +116,6 @@ class Workspace {
 
  private:
   void take_panel();  // of the document shown, as it was left
-  void measure_machine();
   // A model to be opened.
   struct ToOpen {
     std::string name;                                   // of the job

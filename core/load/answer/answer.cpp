@@ -261,8 +261,8 @@ std::optional<std::uint64_t> room_of(const Projection& projection, const Budget&
 // The positions of the model, under the names that configurations have for them.
 std::optional<std::uint64_t> positions_of(const forward::ForwardModel& model) {
   if (!model.bound) return std::nullopt;
-  return model.bound->config.first_count(
-      {"max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"});
+  return model.bound->config.first_count({"max_position_embeddings", "max_target_positions", "n_positions",
+                                          "n_ctx", "max_sequence_length", "seq_length"});
 }
 
 std::string missing(const BoundRequest& bound, const RequestPass& pass) {

@@ -131,7 +131,8 @@ load::LoadEnvironment environment_of(const LoadQuestion& question) {
   return {.assets = question.assets,
           .targets = *question.targets,
           .measured_rates = question.rates,
-          .own_order = question.own_order};
+          .own_order = question.own_order,
+          .claims = question.claims};
 }
 
 }  // namespace
@@ -179,6 +180,10 @@ load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection
       projection.maps_files && !unmapped.empty()
           ? load::refused_row(*projection.method, projection.order, Error(ErrorCode::unsupported, unmapped))
           : load::make_row(projection, *judged.bound, load::Labels(*question.graph), 0));
+  if (load::asks_for_pass(question.request))
+    judged.forward = question.passes->find(*question.graph, question.request, question.assets);
+  judged.unaccounted = load::unaccounted_text(*judged.bound, judged.forward.get());
+  judged.rows.front().estimated = !judged.unaccounted.empty();
   if (question.request.max_context)
     judged.context = load::find_contexts(
         *question.graph, *judged.bound,
@@ -205,7 +210,7 @@ load::LoadAnswer advise_load(const LoadQuestion& question, Progress& progress) {
                       {.advise = true}, std::move(forward), progress);
 }
 
-std::vector<report::QuantizedModel> try_quantizations(const LoadQuestion& question, Progress& progress) {
+report::TriedQuantizations try_quantizations(const LoadQuestion& question, Progress& progress) {
   LoadQuestion asked = question;
   if (!is_row(asked.request.orders.front())) asked.request.orders = load::LoadRequest().orders;
   asked.own_order.reset();  // of other storages

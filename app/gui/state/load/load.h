@@ -82,6 +82,7 @@ struct LoadQuestion {
   std::shared_ptr<const std::vector<load::Target>> targets = {};
   std::optional<load::MeasuredRates> rates = {};
   std::shared_ptr<PassMemo> passes = {};
+  std::shared_ptr<const forward::ClaimsOnce> claims = {};
 
   bool operator==(const LoadQuestion& other) const {
     return request == other.request && own_order == other.own_order;
@@ -108,7 +109,7 @@ report::AnswerWithCurves compare_loads(const LoadQuestion& question, Progress& p
 // Changes that make the load fit its budgets (core/load/answer/advice.h); none if it fits.
 load::LoadAnswer advise_load(const LoadQuestion& question, Progress& progress);
 // The GGUF files of the model that are smaller, and whether they fit.
-std::vector<report::QuantizedModel> try_quantizations(const LoadQuestion& question, Progress& progress);
+report::TriedQuantizations try_quantizations(const LoadQuestion& question, Progress& progress);
 
 // --- A load order as a list of rows to move: modules, some of them unfolded to their tensors. No ImGui.
 

@@ -7,6 +7,7 @@
 #include "app/report/row_text.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/known_models.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
@@ -95,6 +96,7 @@ load::LoadMemory memory_of(const Asked& asked, std::span<const load::Target> tar
 LoadWork::LoadWork(Services& services, ModelPtr shown, std::uint64_t document, ForwardWork& forward,
                    Asked asked, Events events)
     : model(std::move(shown)),
+      claims(model ? std::make_shared<const forward::ClaimsOnce>(model->graph, services.assets) : nullptr),
       services_(services),
       document_(document),
       forward_(forward),
@@ -155,6 +157,11 @@ void LoadWork::walk(std::vector<Asked>& from, std::vector<Asked>& to) {
   from.pop_back();
   to.push_back(now);
   changed_.clear();
+}
+
+void LoadWork::forget_history() {
+  before_.clear();
+  after_.clear();
 }
 
 void LoadWork::reset_options(const std::vector<std::string_view>& ids) {
@@ -223,6 +230,7 @@ LoadQuestion LoadWork::task(LoadQuestion question) const {
   question.targets = services_.targets;
   question.rates = services_.rates;
   question.passes = passes_;
+  question.claims = claims;
   return question;
 }
 

@@ -94,6 +94,7 @@ class LoadWork {
   bool can_redo() const { return !after_.empty(); }
   void undo() { walk(before_, after_); }
   void redo() { walk(after_, before_); }
+  void forget_history();
   // Sets options back to what a new window has.
   void reset_options(const std::vector<std::string_view>& ids);
   // Compares all methods, if that was put off: of a large model it takes seconds and half a gigabyte, so it
@@ -117,6 +118,7 @@ class LoadWork {
   LoadQuestion task(LoadQuestion question) const;
 
   const ModelPtr model;
+  const std::shared_ptr<const forward::ClaimsOnce> claims;  // null without a model
   Latest<load::Projection> projection;
   Latest<load::LoadAnswer> judged;              // of the projection
   Latest<report::AnswerWithCurves> comparison;  // of all methods; never null
@@ -168,9 +170,9 @@ class Advisor {
   // Projects an advised load, to be shown over the timeline; null ends that.
   void preview(const load::AdvisedLoad* load);
 
-  Latest<load::LoadAnswer> answer;  // of the load that was asked when search() was called
-  Latest<std::vector<report::QuantizedModel>> quantizations;  // of the model, for that load
-  Latest<load::Projection> previewed;                         // null without a preview
+  Latest<load::LoadAnswer> answer;                   // of the load that was asked when search() was called
+  Latest<report::TriedQuantizations> quantizations;  // of the model, for that load
+  Latest<load::Projection> previewed;                // null without a preview
 
  private:
   Services& services_;

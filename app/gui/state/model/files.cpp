@@ -66,26 +66,6 @@ bool is_model_folder(const std::string& path) {
   return weights == 1 && !folders;
 }
 
-std::vector<std::string> list_cache(const std::string& hub_cache) {
-  constexpr std::string_view kPrefix = "models--";
-  constexpr int kMost = 2000;
-  std::vector<std::string> names;
-  std::error_code failed;
-  int left = kMost;
-  fs::directory_iterator entry(fs::path(hub_cache), fs::directory_options::none, failed);
-  for (; !failed && entry != fs::directory_iterator() && left > 0; entry.increment(failed), --left) {
-    std::string name = entry->path().filename().string();
-    std::error_code unknown;
-    if (!name.starts_with(kPrefix) || !fs::is_directory(entry->path() / "snapshots", unknown)) continue;
-    name.erase(0, kPrefix.size());
-    if (const std::size_t between = name.find("--"); between != std::string::npos)
-      name.replace(between, 2, "/");
-    names.push_back(std::move(name));
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 FolderListing list_folder(const std::string& path) {
   std::error_code failed;
   FolderListing listing;
@@ -217,11 +197,6 @@ void FileWatch::run(const std::stop_token& stop) {
 }
 
 // --- The folders in which a model can be found.
-
-void Places::find_cached() {
-  if (cached.value() || cached.busy() || hub_cache_.empty()) return;
-  cached.ask(jobs_, "Listing the cache", [folder = hub_cache_](Progress&) { return list_cache(folder); });
-}
 
 void Places::browse(const std::string& folder) {
   listing.ask(jobs_, "Listing a folder", [folder](Progress&) { return list_folder(folder); });

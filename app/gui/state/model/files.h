@@ -41,9 +41,6 @@ inline constexpr std::size_t kMostEntries = 5000;
 // Lists a folder without hidden entries. Throws Error{io}.
 FolderListing list_folder(const std::string& path);
 
-// The models in a hub cache, as org/name, by name; empty for a folder that is none or cannot be read.
-std::vector<std::string> list_cache(const std::string& hub_cache);
-
 // Whether a folder is opened as one model.
 bool is_model_folder(const std::string& path);
 
@@ -104,14 +101,11 @@ class Places {
   Places(Jobs& jobs, std::string hub_cache) : jobs_(jobs), hub_cache_(std::move(hub_cache)) {}
 
   const std::string& hub_cache() const { return hub_cache_; }
-  // Lists the models of the hub cache in `cached`, once.
-  void find_cached();
   // Lists a folder for the file browser. A failure is in listing.error().
   void browse(const std::string& folder);
   const FolderListing& folder() const { return listing.or_empty(); }  // last listed
 
   Latest<FolderListing> listing;
-  Latest<std::vector<std::string>> cached;  // org/name
 
  private:
   Jobs& jobs_;

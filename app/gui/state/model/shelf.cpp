@@ -94,12 +94,12 @@ ShelfFacts read_facts(const Question& question, const std::string& path, const S
     if (before == nullptr) {
       facts.row = report::model_row(graph, question.request(), environment, progress);
       facts.map = thumbnail(graph);
-      facts.tried_types = facts.row->runs();
+      facts.tried_types = facts.row->verdict.fits();
     } else {
       facts = *before;
       facts.tried_types = true;
-      facts.row->better = report::best_quantization(graph, question.request(), question.assets->type_policies,
-                                                    environment, progress);
+      report::find_better(*facts.row, graph, question.request(), question.assets->type_policies, environment,
+                          progress);
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::canceled) throw;
@@ -123,31 +123,38 @@ importers::StoredModel opened_model(const std::string& path) {
 
 }  // namespace
 
-bool Shelf::is_current() const { return memory_ && *memory_ == memory_of(services_.targets->front()); }
+bool Shelf::is_current(const Wanted& wanted) const {
+  // so old is a list that a download or a conversion may be missing in it
+  constexpr std::chrono::seconds kOld{15};
+  return memory_ && *memory_ == memory_of(services_.targets->front()) && wanted == wanted_ &&
+         std::chrono::steady_clock::now() - looked_at_ < kOld;
+}
 
 std::size_t Shelf::unread() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(models_, [](const ShelfModel& model) { return !model.facts && !model.gone; }));
+  return static_cast<std::size_t>(std::ranges::count_if(models_, [](const ShelfModel& model) {
+    return !model.facts && !model.gone && !model.stored.path.empty();
+  }));
 }
 
-void Shelf::set_folders(std::vector<std::string> folders) {
-  if (places_.folders == folders) return;
-  places_.folders = std::move(folders);
-  memory_.reset();
-}
-
-void Shelf::look(const std::vector<std::string>& favorites, const std::vector<std::string>& recent) {
+void Shelf::look(Wanted wanted) {
   if (listed_.busy()) return;
   const std::uint64_t memory = memory_of(services_.targets->front());
-  if (memory_ != memory) kept_.clear();
+  if (memory_ != memory) {
+    read_.withdraw();  // what it would bring is of another memory
+    kept_.clear();
+  }
   memory_ = memory;
+  wanted_ = std::move(wanted);
+  looked_at_ = std::chrono::steady_clock::now();
+  importers::StorePlaces places = places_;
+  places.folders.insert(places.folders.end(), wanted_.folders.begin(), wanted_.folders.end());
   listed_.ask(
       services_.jobs, "Listing models",
-      [places = places_](Progress& progress) { return importers::stored_models(places, progress); },
-      [this, favorites, recent] { take_list(favorites, recent); });
+      [places](Progress& progress) { return importers::stored_models(places, progress); },
+      [this] { take_list(); });
 }
 
-void Shelf::take_list(const std::vector<std::string>& favorites, const std::vector<std::string>& recent) {
+void Shelf::take_list() {
   std::vector<ShelfModel> models;
   const auto find = [&](const std::string& path) {
     return std::ranges::find_if(models, [&](const ShelfModel& model) {
@@ -155,16 +162,17 @@ void Shelf::take_list(const std::vector<std::string>& favorites, const std::vect
              (model.stored.store == importers::Store::hub && model.stored.name == path);
     });
   };
-  for (const importers::StoredModel& stored : listed_.or_empty()) models.push_back({stored});
+  for (const importers::StoredModel& stored : listed_.or_empty().models) models.push_back({stored});
   const auto add = [&](const std::string& path, bool ShelfModel::*mark) {
     if (find(path) == models.end()) models.push_back({opened_model(path)});
     *find(path).*mark = true;
   };
-  for (const std::string& path : favorites) add(path, &ShelfModel::favorite);
-  for (const std::string& path : recent) add(path, &ShelfModel::recent);
+  for (const std::string& path : wanted_.favorites) add(path, &ShelfModel::favorite);
+  for (const std::string& path : wanted_.recent) add(path, &ShelfModel::recent);
   for (ShelfModel& model : models) {
     std::error_code failed;
-    model.gone = !std::filesystem::exists(model.stored.path, failed);
+    const bool opened = model.favorite || model.recent;
+    model.gone = opened && !std::filesystem::exists(model.stored.path, failed);
     const auto kept = kept_.find(model.stored.path);
     if (kept != kept_.end() && kept->second.bytes == model.stored.bytes &&
         kept->second.changed == model.stored.changed)
@@ -181,7 +189,8 @@ void Shelf::take_list(const std::vector<std::string>& favorites, const std::vect
 void Shelf::read_next() {
   std::vector<std::pair<std::size_t, std::shared_ptr<const ShelfFacts>>> wanted;
   for (std::size_t i = 0; i < models_.size() && wanted.size() < kAtOnce; ++i)
-    if (!models_[i].facts && !models_[i].gone) wanted.emplace_back(i, nullptr);
+    if (!models_[i].facts && !models_[i].gone && !models_[i].stored.path.empty())
+      wanted.emplace_back(i, nullptr);
   // once every model has its row, what would run of those that do not
   for (std::size_t i = 0; i < models_.size() && wanted.size() < kReaders; ++i)
     if (models_[i].facts && models_[i].facts->row && !models_[i].facts->tried_types)
@@ -198,9 +207,8 @@ void Shelf::read_next() {
         std::vector<Read> found(wanted.size());
         ParallelLoop(wanted.size(), std::min(kReaders, wanted.size()), [&](std::size_t i) {
           progress.check_canceled();
-          Progress inner;
           found[i] = {wanted[i].first, std::make_shared<const ShelfFacts>(
-                                           read_facts(question, paths[i], wanted[i].second.get(), inner))};
+                                           read_facts(question, paths[i], wanted[i].second.get(), progress))};
         }).finish();
         return found;
       },

@@ -7,6 +7,7 @@
 #include "core/view/layouts.h"
 #include "importers/stores.h"
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,13 +28,12 @@ struct ThumbTile {
   graph::Role role{};
 };
 
-// What was read of a model; `bytes`, `changed` and `target` say of what state of the files and of the
-// machine.
+// What was read of a model.
 struct ShelfFacts {
   std::optional<report::ModelRow> row = {};
   std::string fault = {};  // why there is no row
   std::vector<ThumbTile> map = {};
-  bool tried_types = false;  // row->better is what it will be
+  bool tried_types = false;  // row->better and row->no_better are what they will be
 };
 
 struct ShelfModel {
@@ -51,17 +51,20 @@ class Shelf {
   Shelf(const Shelf&) = delete;
   Shelf& operator=(const Shelf&) = delete;
 
+  // What is looked for besides the stores of programs. Paths.
+  struct Wanted {
+    std::vector<std::string> favorites = {}, recent = {}, folders = {};
+    bool operator==(const Wanted&) const = default;
+  };
   // Lists the models, favorites and recent ones first, and reads those that are new, or of which files or the
-  // machine's memory have changed. Does nothing while that is under way.
-  void look(const std::vector<std::string>& favorites, const std::vector<std::string>& recent);
-  // Whether look() has been called for the memory that the machine has now.
-  bool is_current() const;
+  // machine's memory have changed. Does nothing while the list is being made.
+  void look(Wanted wanted);
+  // Whether look() was called for this, for the memory that the machine can give now, and not long ago.
+  bool is_current(const Wanted& wanted) const;
   const std::vector<ShelfModel>& models() const { return models_; }
   bool listing() const { return listed_.busy(); }
   // Models that are not read yet.
   std::size_t unread() const;
-  // Folders besides the stores of programs.
-  void set_folders(std::vector<std::string> folders);
   const importers::StorePlaces& places() const { return places_; }
 
  private:
@@ -74,7 +77,7 @@ class Shelf {
     std::int64_t changed = 0;
     std::shared_ptr<const ShelfFacts> facts;
   };
-  void take_list(const std::vector<std::string>& favorites, const std::vector<std::string>& recent);
+  void take_list();
   void read_next();
 
   Services& services_;
@@ -82,7 +85,9 @@ class Shelf {
   std::vector<ShelfModel> models_;
   std::map<std::string, Kept> kept_;     // by path
   std::optional<std::uint64_t> memory_;  // of the machine, that kept_ is of
-  Latest<std::vector<importers::StoredModel>> listed_;
+  Wanted wanted_;
+  std::chrono::steady_clock::time_point looked_at_ = {};
+  Latest<importers::StoredModels> listed_;
   Latest<std::vector<Read>> read_;
 };
 
