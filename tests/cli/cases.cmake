@@ -340,7 +340,7 @@ else()
 endif()
 
 add_test(NAME cli.models COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/models.sh $<TARGET_FILE:loadline> ${CLI_FOLDER})
-set_tests_properties(cli.models PROPERTIES FIXTURES_REQUIRED demo)
+set_tests_properties(cli.models PROPERTIES FIXTURES_REQUIRED demo ENVIRONMENT "${GPU_ENVIRONMENT}")
 add_test(NAME cli.advice COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/advice.sh $<TARGET_FILE:loadline> ${CLI_FOLDER})
 set_tests_properties(cli.advice PROPERTIES FIXTURES_REQUIRED "demo;seventy;xl")
 add_test(NAME cli.requests COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cli/requests.sh $<TARGET_FILE:loadline> ${CLI_FOLDER}
