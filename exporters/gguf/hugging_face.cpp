@@ -264,6 +264,22 @@ std::vector<forward::Setting> unsaid_keys(const graph::MetaGraph& gguf,
   return unsaid;
 }
 
+// The keys whose value the written files hold too: what the configuration was read from, what the
+// way forth would make of it again, what speaks of the file alone, and the tokenizer's where it is
+// written.
+std::vector<std::string> held_keys(const graph::MetaGraph& gguf, const forward::GgufConfig& config,
+                                   const forward::GgufMap& forth, bool with_tokenizer) {
+  std::vector<std::string> held = config.keys;
+  for (const forward::MappedKey& key : forth.keys)
+    if (const graph::MetaValue* const value = graph::find_metadata(gguf, key.name);
+        value && *value == key_value(key))
+      held.push_back(key.name);
+  for (const graph::MetaEntry& entry : gguf.metadata)
+    if (is_of_the_file(entry.key) || (with_tokenizer && entry.key.starts_with("tokenizer.")))
+      held.push_back(entry.key);
+  return held;
+}
+
 }  // namespace
 
 std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph,
@@ -309,15 +325,7 @@ std::optional<HuggingFaceModel> hugging_face_model(const graph::MetaGraph& graph
                                       counted(unused.size(), "tensor"), unused.size() == 1 ? "is" : "are",
                                       unused.size() == 1 ? "it" : "them", join_names(unused, kMostNamed)));
   tokenizer::HuggingFaceTokenizer tokenizer = tokenizer::hugging_face_tokenizer(graph);
-  result.held_keys = config.keys;
-  // the way forth makes the same of the configuration
-  for (const forward::MappedKey& key : forth.keys)
-    if (const graph::MetaValue* const value = graph::find_metadata(graph, key.name);
-        value && *value == key_value(key))
-      result.held_keys.push_back(key.name);
-  for (const graph::MetaEntry& entry : graph.metadata)
-    if (is_of_the_file(entry.key) || (!tokenizer.files.empty() && entry.key.starts_with("tokenizer.")))
-      result.held_keys.push_back(entry.key);
+  result.held_keys = held_keys(graph, config, forth, !tokenizer.files.empty());
   const std::vector<forward::Setting> unsaid = unsaid_keys(graph, result.held_keys);
   check_ignored(unsaid, options);
   (void)ignored_settings(unsaid, options, path, "config.json has no setting that says this");
