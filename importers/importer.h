@@ -25,6 +25,9 @@ namespace loadline::importers {
 // row.
 
 // A primary file and the right to open its siblings.
+// Most models for pictures were trained on squares of 224 pixels.
+inline constexpr std::uint64_t kUsualPictureSide = 224;
+
 struct Source {
   std::shared_ptr<const io::SourceFile> file;
   // Opens NAME in the primary file's folder; null if there is no such file. Throws Error{malformed} if the
@@ -40,6 +43,7 @@ struct Source {
   std::vector<std::string> beside = {};
   forward::AssetsLoader assets = {};  // architecture descriptions, for models given by a configuration alone
   bool weights_only = false;          // as ResolveOptions
+  std::uint64_t picture_side = kUsualPictureSide;  // as ResolveOptions
   std::vector<graph::Note> notes =
       {};  // from resolving the path: other candidates, the index found beside a shard
 };

@@ -433,6 +433,7 @@ Source resolve(const std::string& path, const Opening& options) {
   Source source = resolve_path(path, options);
   source.assets = options.assets;
   source.weights_only = options.weights_only;
+  source.picture_side = options.picture_side;
   return source;
 }
 
@@ -548,7 +549,7 @@ graph::MetaGraph open_consumed(const std::string& path, const ResolveOptions& op
 
 namespace {
 
-constexpr std::array<Option<ResolveOptions>, 1> kOptions = {{
+constexpr std::array<Option<ResolveOptions>, 2> kOptions = {{
     {.id = "follow_links",
      .group = "Opening",
      .kind = OptionKind::flag,
@@ -556,6 +557,19 @@ constexpr std::array<Option<ResolveOptions>, 1> kOptions = {{
      .brief = "allow links that leave the model's folder",
      .help = "Opens files that are links to places outside the model's folder.",
      .access = access::flag<&ResolveOptions::follow_links>},
+    {.id = "picture_side",
+     .group = "Opening",
+     .kind = OptionKind::count,
+     .title = "Side of pictures",
+     .value_name = "N",
+     .brief = "height and width of pictures in ONNX [224]",
+     .help =
+         "The height and the width of pictures, in pixels, where an ONNX file leaves them open. Shapes of "
+         "convolutions follow from them.",
+     .default_text = "224",
+     .access = access::number<&ResolveOptions::picture_side>,
+     .least = 1,
+     .most = 65536},
 }};
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "core/graph/meta_graph.h"
 #include "core/io/source_file.h"
 #include "core/io/unfinished.h"
+#include "importers/importer.h"
 
 #include <filesystem>
 #include <memory>
@@ -50,6 +51,8 @@ struct ResolveOptions {
   forward::AssetsLoader assets = {};
   // For what reads tensors alone: sizes of a forward pass that the file does not state stay unknown.
   bool weights_only = false;
+  // Height and width of pictures where an ONNX file leaves them open.
+  std::uint64_t picture_side = kUsualPictureSide;
 };
 
 // An existing path beats org/name. A folder opens the file of the lowest rank (graph::model_file_rank), and

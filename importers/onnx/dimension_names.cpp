@@ -103,6 +103,78 @@ void name_open_sizes(OnnxModel& model) {
         dim = {{}, open_size_name(input.name, i), true};
 }
 
+bool mentions(std::string_view dimension, std::string_view name) {
+  for (std::size_t at = dimension.find(name); at != std::string_view::npos && !name.empty();
+       at = dimension.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || !is_name(dimension[at - 1])) && (end == dimension.size() || !is_name(dimension[end])))
+      return true;
+  }
+  return false;
+}
+
+namespace {
+
+// The positions of the two sides in the shape of a picture; nothing for another input.
+std::optional<std::array<std::size_t, 2>> sides_of(const OnnxValue& input) {
+  const std::optional<graph::DType> dtype = graph::dtype_from(&graph::DTypeInfo::onnx, input.type.elem_type);
+  const std::vector<OnnxDim>& dims = input.type.dims;
+  if (!dtype || graph::dtype_info(*dtype).kind != graph::DTypeKind::floating || dims.size() != 4)
+    return std::nullopt;
+  const std::string name = lower_case(std::string_view(input.name).substr(0, 200));
+  const bool named = std::ranges::any_of(std::array{"image", "pixel", "picture"}, [&](const char* part) {
+    return name.find(part) != std::string::npos;
+  });
+  const auto channels = [&](std::size_t at) {
+    return dims[at].value == 3 || (named && (dims[at].value == 1 || dims[at].value == 4));
+  };
+  if (channels(1)) return std::array<std::size_t, 2>{2, 3};
+  if (channels(3)) return std::array<std::size_t, 2>{1, 2};
+  return std::nullopt;
+}
+
+void put_sides(OnnxType& type, std::span<const PictureSide> sides) {
+  for (OnnxDim& dim : type.dims)
+    for (const PictureSide& side : sides) {
+      if (dim.value || side.name.empty()) continue;
+      if (dim.name == side.name)
+        dim = {side.pixels, {}, false};
+      else if (mentions(dim.name, side.name))
+        type.has_shape = false;
+    }
+  if (!type.has_shape) type.dims.clear();
+}
+
+}  // namespace
+
+std::vector<PictureSide> take_picture_sides(OnnxModel& model, std::uint64_t pixels) {
+  std::vector<PictureSide> sides;
+  if (!model.graph) return sides;
+  OnnxGraph& main = model.graphs[static_cast<std::size_t>(*model.graph)];
+  for (OnnxValue& input : main.inputs) {
+    const auto positions = sides_of(input);
+    if (!positions) continue;
+    for (const std::size_t at : *positions) {
+      OnnxDim& dim = input.type.dims[at];
+      if (dim.value.value_or(-1) >= 0) continue;
+      sides.push_back(
+          {input.name, at, dim.value ? std::string() : dim.name, static_cast<std::int64_t>(pixels)});
+      dim = {sides.back().pixels, {}, false};
+    }
+  }
+  if (sides.empty()) return sides;
+  for (OnnxGraph& graph : model.graphs)
+    for (auto* const list : {&graph.inputs, &graph.outputs, &graph.values})
+      for (OnnxValue& value : *list) put_sides(value.type, sides);
+  return sides;
+}
+
+void OnnxSymbols::take(std::span<const PictureSide> sides) {
+  for (const PictureSide& side : sides)
+    take(side.name.empty() ? open_size_name(side.input, side.position) : side.name,
+         graph::SizePoly(side.pixels), true, side.name.empty());
+}
+
 void OnnxSymbols::take(std::string_view name, const graph::SizePoly& as, bool guessed, bool open) {
   if (known_.try_emplace(std::string(name), as).second)
     graph_.sizes.push_back({.name = std::string(name), .taken_as = as, .guessed = guessed, .open = open});

@@ -30,13 +30,14 @@ std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
 class ForwardBuilder {
  public:
   ForwardBuilder(const OnnxModel& model, const std::vector<std::optional<graph::TensorId>>& tensor_of,
-                 const OnnxModel& inferred, const OnnxStandIns& stand_ins)
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, std::span<const PictureSide> sides)
       : model_(model),
         main_(model[*model.graph]),
         tensor_of_(tensor_of),
         stand_ins_(stand_ins),
         symbols_(forward_) {
     types_.declare(main_);
+    symbols_.take(sides);
     if (inferred.graph) answer_ = {&inferred, &inferred[*inferred.graph], 0};
     if (answer_.graph != nullptr) types_.infer(*answer_.graph);
     for (const auto& property : inferred.properties) unread_.insert(property.first);
@@ -359,9 +360,10 @@ bool needs_inference(const OnnxModel& model) {
 }
 
 void add_forward(const OnnxModel& model, const std::vector<std::optional<graph::TensorId>>& tensor_of,
-                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, graph::MetaGraph& graph) {
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, std::span<const PictureSide> sides,
+                 graph::MetaGraph& graph) {
   if (!model.graph || model[*model.graph].nodes.empty()) return;
-  ForwardBuilder builder(model, tensor_of, inferred, stand_ins);
+  ForwardBuilder builder(model, tensor_of, inferred, stand_ins, sides);
   graph::ForwardGraph forward = builder.build();
   if (!builder.unusable().empty()) {
     graph.note(graph::Severity::warning, {}, "{}{}", graph::kOperatorsLeftOut, builder.unusable());
@@ -372,7 +374,9 @@ void add_forward(const OnnxModel& model, const std::vector<std::optional<graph::
     if (size.guessed)
       guessed += fmt::format("{}'{}' as {}", guessed.empty() ? "" : ", ", safe_display(size.name, 60),
                              size.taken_as.text(forward.symbols));
-  if (!guessed.empty()) graph.note(graph::Severity::info, {}, "sizes by where they stand: {}", guessed);
+  if (!guessed.empty())
+    graph.note(graph::Severity::info, {}, "sizes that the file leaves open, by where they stand: {}",
+               guessed);
   graph.forward = std::move(forward);
   const std::vector<graph::Value>& values = graph.forward->values;
   const auto unknown = std::ranges::count_if(values, [](const graph::Value& v) { return !v.shape; });

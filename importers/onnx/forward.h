@@ -18,6 +18,14 @@ namespace loadline::importers {
 
 // --- Runs the onnx library's shape inference in a separate process, because it may crash.
 
+// A side of a picture that the file leaves open.
+struct PictureSide {
+  std::string input;
+  std::size_t position = 0;  // in the shape of the input
+  std::string name;          // of the dimension in the file; may be empty
+  std::int64_t pixels = 0;
+};
+
 struct InferenceLimits {
   std::chrono::milliseconds time{5000};
   std::uint64_t memory = std::uint64_t{1} << 30;       // bytes beyond the use of this process
@@ -40,7 +48,11 @@ struct Inference {
 //
 // fork() in a program with threads: the child touches only its own copy of the heap (glibc's malloc is usable
 // after fork), the library and the pipe. If anything else blocks it, the time limit ends it.
-Inference infer_shapes(std::string_view model, const InferenceLimits& limits);
+//
+// The sides of pictures become numbers before, also where the file names them elsewhere: the library has no
+// arithmetic for names, and the shapes of convolutions would stay unknown.
+Inference infer_shapes(std::string_view model, const InferenceLimits& limits,
+                       std::span<const PictureSide> sides = {});
 
 // --- Restricts the calling process to the system calls that parsing needs.
 
@@ -61,6 +73,13 @@ std::string open_size_name(std::string_view input, std::size_t position);
 // Gives such names to the open sizes of the graph's inputs.
 void name_open_sizes(OnnxModel& model);
 
+// The sides of pictures among the inputs of the graph: of a floating-point input of rank 4 with three
+// channels, or with a name that speaks of a picture, the sides that have no number. They become `pixels` in
+// `model`; a shape that is computed from their names is forgotten.
+std::vector<PictureSide> take_picture_sides(OnnxModel& model, std::uint64_t pixels);
+// Whether the text of a dimension has this name in it, as "height" is in "floor(height/2)".
+bool mentions(std::string_view dimension, std::string_view name);
+
 class OnnxSymbols {
  public:
   // Appends to `graph`, which must outlive it.
@@ -71,6 +90,9 @@ class OnnxSymbols {
   // numbers (an input with such a name, or the only input) and of masks, and the first dimension of
   // floating-point inputs. Call it before all else.
   void guess(std::span<const OnnxValue* const> inputs);
+
+  // Records what was taken for the sides of pictures.
+  void take(std::span<const PictureSide> sides);
 
   // Parses sums, differences and products of whole numbers and names; any other text is one name. Nothing for
   // an empty text, or when kMostSymbols is reached.
@@ -103,6 +125,7 @@ bool needs_inference(const OnnxModel& model);
 // kMostBodyDepth levels. If nodes are not in topological order, use unknown names or define a value twice,
 // graph.forward stays empty and a Note says so.
 void add_forward(const OnnxModel& model, const std::vector<std::optional<graph::TensorId>>& tensor_of,
-                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, graph::MetaGraph& graph);
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, std::span<const PictureSide> sides,
+                 graph::MetaGraph& graph);
 
 }  // namespace loadline::importers

@@ -302,12 +302,37 @@ void prepare(onnx::GraphProto& graph, std::int64_t opset, bool inside, std::set<
   }
 }
 
-std::set<std::string> prepare(onnx::ModelProto& model) {
+// The same as take_picture_sides() has done to the scanned model.
+void put_sides(onnx::GraphProto& graph, std::span<const PictureSide> sides) {
+  for (onnx::ValueInfoProto& input : *graph.mutable_input())
+    for (const PictureSide& side : sides)
+      if (auto& type = *input.mutable_type()->mutable_tensor_type();
+          input.name() == side.input && type.shape().dim_size() > static_cast<int>(side.position))
+        type.mutable_shape()->mutable_dim(static_cast<int>(side.position))->set_dim_value(side.pixels);
+  for (auto* const list : {graph.mutable_input(), graph.mutable_value_info(), graph.mutable_output()})
+    for (onnx::ValueInfoProto& value : *list) {
+      if (!value.type().tensor_type().has_shape()) continue;
+      auto& type = *value.mutable_type()->mutable_tensor_type();
+      bool computed = false;
+      for (auto& dim : *type.mutable_shape()->mutable_dim())
+        for (const PictureSide& side : sides) {
+          if (side.name.empty() || dim.dim_param().empty()) continue;
+          if (dim.dim_param() == side.name)
+            dim.set_dim_value(side.pixels);
+          else
+            computed = computed || mentions(dim.dim_param(), side.name);
+        }
+      if (computed) type.clear_shape();
+    }
+}
+
+std::set<std::string> prepare(onnx::ModelProto& model, std::span<const PictureSide> sides) {
   std::int64_t opset = 0;
   for (const auto& import : model.opset_import())
     if (is_onnx_domain(import.domain())) opset = import.version();
   std::set<std::string> unread;
   prepare(*model.mutable_graph(), opset, false, unread);
+  if (!sides.empty()) put_sides(*model.mutable_graph(), sides);
   name_open_sizes(*model.mutable_graph());
   return unread;
 }
@@ -342,13 +367,13 @@ std::optional<int> blamed(std::string_view message, int operators) {
 // exporters compute target shapes. An operator whose shapes cannot be inferred is set aside, and the others
 // are tried again. If too many fail, all are tried without data propagation. Returns the attributes that the
 // library does not know.
-std::set<std::string> infer(onnx::ModelProto& model) {
+std::set<std::string> infer(onnx::ModelProto& model, std::span<const PictureSide> sides) {
   constexpr int kMostTries = 24;
   constexpr std::chrono::milliseconds kMostTime{1500};  // of all but the last try
   const Clock::time_point begin = Clock::now();
   const onnx::ShapeInferenceOptions follow_values(/*check_type=*/false, /*strict_mode=*/0,
                                                   /*data_prop=*/true);
-  std::set<std::string> unread = prepare(model);
+  std::set<std::string> unread = prepare(model, sides);
   onnx::ModelProto original = model;
   original.add_opset_import()->set_domain(kSetAside);
   original.mutable_opset_import()->rbegin()->set_version(1);
@@ -385,11 +410,11 @@ void move_values(onnx::GraphProto& from, onnx::GraphProto& to) {
   }
 }
 
-std::string run_library(std::string_view bytes) {
+std::string run_library(std::string_view bytes, std::span<const PictureSide> sides) {
   google::protobuf::SetLogHandler(nullptr);
   onnx::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return "Rprotobuf cannot parse it";
-  const std::set<std::string> unread = infer(model);
+  const std::set<std::string> unread = infer(model, sides);
   onnx::ModelProto answer;
   move_values(*model.mutable_graph(), *answer.mutable_graph());
   for (const std::string& one : unread) answer.add_metadata_props()->set_key(one);
@@ -412,7 +437,7 @@ void limit(decltype(RLIMIT_AS) what, rlim_t most) {
 // Runs in the child and never returns. This program's handlers must not run there, and nothing may be
 // printed.
 [[noreturn]] void child(std::string_view model, int out, std::uint64_t address_space,
-                        const InferenceLimits& limits) {
+                        const InferenceLimits& limits, std::span<const PictureSide> sides) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // No other file stays open: a second child's pipe, inherited here, would keep its reader waiting.
   constexpr int kOut = STDERR_FILENO + 1;
@@ -428,7 +453,7 @@ void limit(decltype(RLIMIT_AS) what, rlim_t most) {
   confine_to_memory();
   std::string answer;
   try {
-    answer = run_library(model);
+    answer = run_library(model, sides);
   } catch (const std::exception& error) {
     // not a string: there may be no memory for one, and what is thrown here must not leave the child
     write_all(kOut, std::string_view(&kRefused, 1));
@@ -480,7 +505,8 @@ Inference failed(std::string why) { return {{}, std::move(why)}; }
 
 }  // namespace
 
-Inference infer_shapes(std::string_view model, const InferenceLimits& limits) {
+Inference infer_shapes(std::string_view model, const InferenceLimits& limits,
+                       std::span<const PictureSide> sides) {
   if (model.size() > limits.most_model)
     return failed(fmt::format("the model without its weights has {} bytes, the limit is {}", model.size(),
                               limits.most_model));
@@ -494,7 +520,7 @@ Inference infer_shapes(std::string_view model, const InferenceLimits& limits) {
   const Clock::time_point deadline = Clock::now() + limits.time;
   const pid_t pid = ::fork();
   if (pid < 0) return failed(fmt::format("no process for it: {}", std::strerror(errno)));
-  if (pid == 0) child(model, out.get(), *most, limits);
+  if (pid == 0) child(model, out.get(), *most, limits, sides);
   out = io::UniqueFd();
 
   Received received = receive(in.get(), limits, deadline);

@@ -217,13 +217,14 @@ void add_external_shapes(const Source& source, const OnnxModel& model,
 }
 
 // The library's result. If there is none, a note gives the reason.
-OnnxModel infer(const OnnxSkeleton::Result& skeleton, graph::MetaGraph& graph) {
+OnnxModel infer(const OnnxSkeleton::Result& skeleton, std::span<const PictureSide> sides,
+                graph::MetaGraph& graph) {
   const auto note = [&](std::string_view why) {
     graph.note(graph::Severity::info, {}, "shapes were not inferred, only those in the file are known: {}",
                safe_display(why, 300));
     return OnnxModel();
   };
-  const Inference inference = infer_shapes(skeleton.bytes, {});
+  const Inference inference = infer_shapes(skeleton.bytes, {}, sides);
   if (!inference.failure.empty()) return note(inference.failure);
   const auto bytes = std::as_bytes(std::span(inference.model));
   try {
@@ -263,7 +264,7 @@ Match sniff_onnx(std::string_view head, std::string_view path) {
 }
 
 graph::MetaGraph read_onnx(const Source& source) {
-  return read_onnx(source, {.infer_shapes = !source.weights_only});
+  return read_onnx(source, {.infer_shapes = !source.weights_only, .picture_side = source.picture_side});
 }
 
 graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
@@ -273,6 +274,7 @@ graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
                 "has {} bytes; protobuf's limit is {}, larger models have external data", file.size(),
                 INT_MAX);
   OnnxScan scan = scan_onnx(file);
+  const std::vector<PictureSide> sides = take_picture_sides(scan.model, options.picture_side);
   name_open_sizes(scan.model);
   const OnnxModel& model = scan.model;
   if (!model.graph) throw Error(ErrorCode::malformed, {.file = file.path()}, "holds no graph: no ONNX model");
@@ -289,9 +291,9 @@ graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
   OnnxModel inferred;
   if (options.infer_shapes && needs_inference(model)) {
     add_external_shapes(source, model, tensor_of, graph, scan.skeleton.bytes);
-    inferred = infer(scan.skeleton, graph);
+    inferred = infer(scan.skeleton, sides, graph);
   }
-  add_forward(model, tensor_of, inferred, scan.skeleton.stand_ins, graph);
+  add_forward(model, tensor_of, inferred, scan.skeleton.stand_ins, sides, graph);
   add_metadata(scan.model, graph);
   add_config(source, graph);
   return graph;

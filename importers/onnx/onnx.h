@@ -20,6 +20,7 @@ namespace loadline::importers {
 struct OnnxOptions {
   // If false, no process is started, and values have only the shapes that the file gives.
   bool infer_shapes = true;
+  std::uint64_t picture_side = kUsualPictureSide;
 };
 graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options);
 

@@ -70,6 +70,26 @@ TEST(OnnxInference, ShapesFlowThroughOperators) {
   EXPECT_TRUE(graph.notes.empty());
 }
 
+// (224 + 2 * 3 - 7) / 2 + 1 = 112; what the file computes from the names of the sides counts no more.
+TEST(OnnxInference, ShapesBehindAPictureAreKnown) {
+  const Proto graph = Proto()
+                          .text(kNode, node("MaxPool", {"x"}, {"y"})
+                                           .text(5, attribute_ints("kernel_shape", {7, 7}))
+                                           .text(5, attribute_ints("strides", {2, 2}))
+                                           .text(5, attribute_ints("pads", {3, 3, 3, 3})))
+                          .text(kNode, node("Relu", {"y"}, {"z"}))
+                          .text(kInput, value("x", kFloat, {"n", "3", "height", "width"}))
+                          .text(kValueInfo, value("y", kFloat, {"n", "3", "floor(height/2)", "width // 2"}))
+                          .text(kOutput, value("z", kFloat, {"n", "3", "floor(height/2)", "half"}));
+  const graph::MetaGraph usual = read(model(graph));
+  EXPECT_EQ(type_of(usual, "x"), "F32 [B, 3, 224, 224]");
+  EXPECT_EQ(type_of(usual, "y"), "F32 [B, 3, 112, 112]");
+  EXPECT_EQ(type_of(usual, "z"), "F32 [B, 3, 112, 112]");
+  const graph::MetaGraph other =
+      importers::read_onnx(memory_source("m.onnx", model(graph)), {.picture_side = 640});
+  EXPECT_EQ(type_of(other, "z"), "F32 [B, 3, 320, 320]");
+}
+
 TEST(OnnxInference, WhatTheFileDoesNotSayIsMarked) {
   const graph::MetaGraph graph = read(model(Proto()
                                                 .text(kNode, node("Relu", {"x"}, {"y"}))
@@ -526,7 +546,7 @@ std::string sizes_text(const std::vector<Proto>& inputs) {
     text += fmt::format("{}{}={}{}", text.empty() ? "" : " ", size.name,
                         size.taken_as.text(read_graph.forward->symbols), size.guessed ? "?" : "");
   EXPECT_EQ(text.find('?') != std::string::npos,
-            note_text(read_graph, 0).find("sizes by where they stand") != std::string::npos);
+            note_text(read_graph, 0).find("by where they stand") != std::string::npos);
   return text;
 }
 
@@ -540,9 +560,23 @@ TEST(OnnxForward, NamesThatSayNothingAreGuessedByWhereTheyStand) {
   EXPECT_EQ(sizes_text({value("tokens", kInt64, {"1", "s27"})}), "s27=S?");
   EXPECT_EQ(sizes_text({value("tokens", kInt64, {"batch", "s27"})}), "s27=S? batch=B");
   EXPECT_EQ(sizes_text({value("image", kFloat, {"n", "3", "height", "width"})}),
-            "n=B? height=height width=width");
+            "height=224? width=224? n=B?");
   EXPECT_EQ(sizes_text({value("x", kFloat16, {"s5"})}), "s5=B?");
   EXPECT_EQ(sizes_text({value("x", kFloat, {"T", "80"})}), "T=S?");
+}
+
+// The sides of a picture become numbers, so that shapes behind a convolution can be inferred.
+TEST(OnnxForward, SidesOfPicturesAreTakenAsNumbers) {
+  EXPECT_EQ(sizes_text({value("x", kFloat, {"n", "3", "h", "w"})}), "h=224? w=224? n=B?");
+  EXPECT_EQ(sizes_text({value("x", kFloat16, {"1", "h", "w", "3"})}), "h=224? w=224?");
+  EXPECT_EQ(sizes_text({value("x", kFloat, {"1", "3", "", "-1"})}), "x[2]=224? x[3]=224?");
+  EXPECT_EQ(sizes_text({value("x", kFloat, {"1", "3", "h", "64"})}), "h=224?");
+  EXPECT_EQ(sizes_text({value("pixel_values", kFloat, {"1", "1", "h", "w"})}), "h=224? w=224?");
+  // without such channels it may be anything
+  EXPECT_EQ(sizes_text({value("x", kFloat, {"1", "1", "h", "w"})}), "h=h w=w");
+  EXPECT_EQ(sizes_text({value("image", kFloat, {"1", "c", "h", "w"})}), "c=c h=h w=w");
+  EXPECT_EQ(sizes_text({value("x", kInt64, {"1", "3", "h", "w"})}), "h=h w=w");
+  EXPECT_EQ(sizes_text({value("image", kFloat, {"3", "h", "w"})}), "h=h w=w");
 }
 
 TEST(OnnxForward, NothingIsGuessedWhereItIsNotPlain) {

@@ -96,7 +96,7 @@ inspect::CanConvert conversion_trial(const Context& context, const graph::MetaGr
                    const std::string& order) { return load::written_order(model, order, Progress(stop)); },
       .importance = {},
       .share = {},
-      .follow_links = context.follow_links};
+      .follow_links = context.open.follow_links};
   return [graph, environment](const std::vector<Remedy>& settings) {
     return exporters::can_convert(graph, settings, environment);
   };

@@ -52,14 +52,19 @@ struct Context {
   std::size_t columns = 80;         // width of the terminal behind stdout
   std::size_t prose_columns = 100;  // width of sentences; less if the terminal is narrower
   bool show_progress = false;       // stderr is a terminal, not --quiet and not --json
-  bool follow_links = false;
+  importers::ResolveOptions open;   // as the flags of open_options() say
   std::string hub_cache;
   std::string config_folder;     // holds the user's own architectures, profiles and devices; empty: none
   forward::AssetsLoader assets;  // built-in and user's own; faults in the user's files go to stderr
   std::stop_token stop;          // requested by Ctrl-C
   int (*run_gui)(const GuiRequest&) = nullptr;  // null when built without the window
 
-  importers::ResolveOptions resolve_options() const { return {hub_cache, follow_links, assets}; }
+  importers::ResolveOptions resolve_options() const {
+    importers::ResolveOptions options = open;
+    options.hub_cache = hub_cache;
+    options.assets = assets;
+    return options;
+  }
 };
 
 // A row of the table in command.cpp. `setup` adds options to the command's parser and returns the function

@@ -276,7 +276,8 @@ class HelpFormatter final : public CLI::Formatter {
 
   // The options that every command has.
   static bool is_common(const CLI::Option& option) {
-    constexpr std::array<std::string_view, 5> kShared = {"help", "version", "json", "quiet", "follow-links"};
+    constexpr std::array<std::string_view, 6> kShared = {"help",  "version",      "json",
+                                                         "quiet", "follow-links", "picture-side"};
     return !option.get_lnames().empty() &&
            std::ranges::find(kShared, option.get_lnames().front()) != kShared.end();
   }

@@ -236,6 +236,22 @@ bool may_run(const Command& command, std::span<char* const> arguments) {
          std::ranges::any_of(arguments, [&](const char* word) { return command.name == word; });
 }
 
+void add_open_option(CLI::App& parser, const Option<importers::ResolveOptions>& option, Context& context) {
+  const auto set = [&option, &context](const std::string& word) {
+    try {
+      set_option(option, context.open, word);
+    } catch (const Error& error) {
+      throw CLI::ValidationError(flag_of(option.id), error.what());
+    }
+  };
+  if (option.kind == OptionKind::flag)
+    parser.add_flag_callback(
+        flag_of(option.id), [set] { set("on"); }, std::string(option.brief));
+  else
+    parser.add_option_function<std::string>(flag_of(option.id), set, std::string(option.brief))
+        ->type_name(std::string(option.value_name));
+}
+
 // Options are bound to `context`, which must outlive `app`.
 Parsers add_commands(CLI::App& app, std::span<char* const> arguments, Context& context) {
   app.set_version_flag("--version", std::string("loadline ") + LOADLINE_VERSION);
@@ -253,8 +269,7 @@ Parsers add_commands(CLI::App& app, std::span<char* const> arguments, Context& c
     if (!may_run(command, arguments)) continue;
     parser->add_flag("--json", context.json, "Print one JSON object");
     if (command.opens_model)
-      for (const auto& option : importers::open_options())
-        parser->add_flag(flag_of(option.id), context.follow_links, std::string(option.brief));
+      for (const auto& option : importers::open_options()) add_open_option(*parser, option, context);
     added.actions.push_back(command.setup(*parser));
     added.parsers.push_back(parser);
   }

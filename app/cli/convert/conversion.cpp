@@ -265,7 +265,7 @@ exporters::ConvertEnvironment convert_environment(const Context& context) {
               },
           .importance = importers::read_importance_file,
           .share = [variable] { return share_from_environment(variable); },
-          .follow_links = context.follow_links};
+          .follow_links = context.open.follow_links};
 }
 
 void tell_of_kept(const Context& context, const exporters::Layout& layout) {

@@ -78,7 +78,9 @@ void RequestPass::choose_sizes(const LoadRequest& request) {
   check("tokens before", request.past, 0, past_);
   if (model_.source != forward::ForwardSource::file) return;
   for (const graph::NamedSize& size : graph.sizes)
-    if (size.guessed)
+    if (size.guessed && size.taken_as.constant())
+      picture_sides_.push_back(fmt::format("{} as {}", size.name, size.taken_as.text({})));
+    else if (size.guessed)
       guessed_.push_back(
           fmt::format("{} as the {}", size.name,
                       size.taken_as == graph::SizePoly::symbol(graph::kBatch) ? "batch" : "sequence"));

@@ -51,6 +51,8 @@ class RequestPass {
   // named sizes that the request did not set; they are 1.
   const std::vector<std::string>& guessed_sizes() const { return guessed_; }
   const std::vector<std::string>& unset_sizes() const { return unset_; }
+  // The open sides of pictures, each with the pixels that it was taken as: "height as 224".
+  const std::vector<std::string>& picture_sides() const { return picture_sides_; }
   // Number of values that pass() leaves out because their size is unknown.
   std::size_t unknown_values() const { return figures_ ? figures_->peak.unknown : 0; }
   // The size of the cache after the pass, from the settings, if the operators are unknown: at most and at
@@ -67,7 +69,7 @@ class RequestPass {
   std::uint64_t batch_ = 1, sequence_ = 0, past_ = 0;
   std::vector<std::uint64_t> symbols_;
   std::optional<forward::ForwardFigures> figures_;
-  std::vector<std::string> notes_, guessed_, unset_;
+  std::vector<std::string> notes_, guessed_, picture_sides_, unset_;
   std::optional<std::uint64_t> bound_;
   std::optional<plan::ForwardPass> pass_;
 };
