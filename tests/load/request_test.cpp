@@ -3,11 +3,13 @@
 #include "core/base/error.h"
 #include "core/forward/family/architecture.h"
 #include "core/forward/model/known_models.h"
+#include "core/load/answer/advice.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
 #include "core/load/request/option_context.h"
 #include "tests/support/builders.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -94,6 +96,73 @@ TEST(LoadOptions, EachRowReadsWhatItPrints) {
     EXPECT_EQ(request, load::LoadRequest()) << id;
   }
   EXPECT_TRUE(ids.empty()) << *ids.begin() << " has no value here";
+}
+
+// Layers with experts, so that every kind of placement can be advised.
+graph::MetaGraph model_with_experts() {
+  graph::MetaGraph graph;
+  graph.format = "safetensors";
+  graph.files.resize(1);
+  std::vector<std::string> names = {"embed_tokens.weight"};
+  for (int layer = 0; layer < 4; ++layer)
+    for (const char* const part : {"attn.q.weight", "mlp.experts.0.up.weight", "mlp.experts.1.up.weight"})
+      names.push_back("layers." + std::to_string(layer) + "." + part);
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    graph.storages.push_back(graph::plain_storage(graph::FileId{0}, i * 4096, 4096));
+    graph.tensors.push_back({names[i], graph::DType::f32, {32, 32}, {}, graph::StorageId{i}, 0});
+  }
+  return graph;
+}
+
+// The options that a change is about; all others must keep the value that was asked for.
+std::set<std::string_view> options_of(load::ChangeKind kind) {
+  switch (kind) {
+    case load::ChangeKind::buffer:
+      return {"staging", "slots", "runai_buffer", "flush"};
+    case load::ChangeKind::shards:
+      return {"shard_size"};
+    case load::ChangeKind::type:
+      return {"cast"};
+    case load::ChangeKind::off_device:
+      return {"gpu_layers", "auto_map", "place"};
+    default:
+      return {};
+  }
+}
+
+TEST(Advice, KeepsEveryOptionThatItDoesNotName) {
+  const graph::MetaGraph graph = model_with_experts();
+  std::set<std::string> placed;
+  for (const auto& [id, text] : other_values()) {
+    load::AdviceRequest request;
+    load::set_load_option(request.bound.request, id, text);
+    for (const load::Method& method : load::methods()) request.bound.methods.push_back(&method);
+    request.bound.orders = {{"file", &load::find_order("file"), {}}};
+    request.bound.memory.budget = {.device = 20'000, .host = 1 << 20};
+    for (std::size_t row = 0; row < request.bound.methods.size(); ++row) request.rows.push_back(row);
+    const load::AdviceSpace space(graph, request);
+    std::size_t candidates = 0;
+    for (const load::AdviceStage stage :
+         {load::AdviceStage::one_change, load::AdviceStage::two_changes, load::AdviceStage::streaming,
+          load::AdviceStage::streaming_and_another})
+      for (const load::AdviceCandidate& candidate : space.candidates(stage)) {
+        ++candidates;
+        std::set<std::string_view> named;
+        for (const load::Change& change : candidate.changes) named.merge(options_of(change.kind));
+        if (candidate.placement != nullptr) placed.insert(candidate.placement->text);
+        for (const load::LoadOption& option : load::load_options())
+          if (!named.contains(option.id)) {
+            EXPECT_TRUE(same_option(option, candidate.request, request.bound.request))
+                << option.id << " is lost by " << candidate.changes.front().text << " where " << id
+                << " is set";
+          }
+      }
+    EXPECT_GT(candidates, 100u) << id;
+  }
+  for (const char* const text : {"all experts on the host", "the experts of layers 0 to 1 on the host"})
+    EXPECT_TRUE(placed.contains(text)) << text;
+  EXPECT_TRUE(std::ranges::any_of(
+      placed, [](const std::string& text) { return text.ends_with("on the device, the rest on the host"); }));
 }
 
 TEST(LoadOptions, TypesHavePyTorchsNamesToo) {

@@ -102,12 +102,14 @@ class Search {
     }
     std::ranges::sort(fits, better);
     // a slightly smaller change of the same kind is no real alternative
-    constexpr std::size_t kMostOfAKind = 2;
-    std::vector<const Method*> told;
+    constexpr std::size_t kMostOfAKind = 3;
+    std::vector<std::pair<const Method*, std::string_view>> told;
     for (Tried& tried : fits) {
       if (fitting_.size() == kMostAdvice || told.size() == kMostOfAKind) return;
-      if (std::ranges::find(told, tried.load.method) != told.end()) continue;
-      told.push_back(tried.load.method);
+      const PlacementChoice* const placement = tried.candidate.placement;
+      const std::pair way(tried.load.method, placement == nullptr ? std::string_view() : placement->option);
+      if (std::ranges::find(told, way) != told.end()) continue;
+      told.push_back(way);
       fitting_.push_back(std::move(tried));
     }
   }

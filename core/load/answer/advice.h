@@ -96,6 +96,7 @@ class AdviceSpace {
   void place_everything();
   void place_layers(std::uint64_t room);
   void place_map(std::uint64_t room);
+  void place_experts();
   void keep(PlacementChoice choice);
   const Placement& chosen(const PlacementChoice* placement) const;
   std::uint64_t lower_bound(const std::optional<graph::DType>& cast, const PlacementChoice* placement) const;
@@ -148,9 +149,10 @@ inline constexpr std::size_t kMostAdvice = 4;
 // Searches for loads that fit: first one change, then two changes if nothing fits. Methods that keep no
 // weights on the device (streaming) come next, alone and, if still nothing fits, with another change. Ranks
 // by the size of the changes (takes_less), then by modeled time, then by `held`. Of loads whose changes are
-// of the same kinds, lists at most two, each of a different method. Candidates that device_lower_bound()
-// rules out are projected only if nothing fits and they could be the nearest. Runs at most `most_projections`
-// projections, `threads` at a time. Progress counts projections. Throws Error{canceled}.
+// of the same kinds, lists at most three, each of a different method or placed by a different option.
+// Candidates that device_lower_bound() rules out are projected only if nothing fits and they could be the
+// nearest. Runs at most `most_projections` projections, `threads` at a time. Progress counts projections.
+// Throws Error{canceled}.
 Advice advise(const graph::MetaGraph& graph, const AdviceRequest& request, Progress& progress,
               std::size_t threads = 2, std::size_t most_projections = 600);
 

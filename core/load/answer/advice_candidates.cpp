@@ -2,6 +2,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/names/tensor_names.h"
 #include "core/load/answer/advice.h"
 #include "core/load/request/casts.h"
 #include "core/load/request/load_options.h"
@@ -189,6 +190,7 @@ void AdviceSpace::find_placements() {
   const std::uint64_t room = whole > beside ? whole - beside : 0;  // 0 may still give the nearest load
   place_layers(room);
   place_map(room);
+  place_experts();
 }
 
 void AdviceSpace::keep(PlacementChoice choice) {
@@ -259,6 +261,33 @@ void AdviceSpace::place_map(std::uint64_t room) {
             .option = "auto_map",
             .value = size_text(device) + (host ? "," + size_text(*host) : ""),
             .text = fmt::format("at most {} of the weights on the device, {}", format_bytes(device), rest)});
+    }
+  }
+}
+
+// The experts of the first layers on the host: a token uses few of them, and the rest of a layer stays on
+// the device.
+void AdviceSpace::place_experts() {
+  constexpr std::array<std::string_view, 2> kPatterns = {"*.experts.*", "*_exps.*"};
+  for (const std::string_view pattern : kPatterns) {
+    std::set<std::uint64_t> layers;
+    for (const graph::Tensor& tensor : graph_.tensors)
+      if (const auto layer = graph::layer_number(tensor.name.view());
+          layer && graph::glob_matches(pattern, tensor.name.view()))
+        layers.insert(*layer);
+    std::set<std::size_t> counts = {layers.size(), layers.size() * 3 / 4, layers.size() / 2,
+                                    layers.size() / 4};
+    counts.erase(0);
+    for (const std::size_t count : counts) {
+      const std::uint64_t last = *std::next(layers.begin(), static_cast<std::ptrdiff_t>(count) - 1);
+      const bool all = count == layers.size();
+      PlaceRule rule{fmt::format("name:{}", pattern), Home::host};
+      if (!all) rule.filter += fmt::format(" layer:0-{}", last);
+      keep({.placement = place_by_rules(graph_, {rule}),
+            .option = "place",
+            .value = print_place_rule(rule),
+            .text = all ? "all experts on the host"
+                        : fmt::format("the experts of layers 0 to {} on the host", last)});
     }
   }
 }
