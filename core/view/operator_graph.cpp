@@ -1,0 +1,541 @@
+// The steps: choose boxes, join them by edges, give each a layer, order the layers, place what is in them.
+#include "core/view/operator_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace loadline::view {
+namespace {
+
+constexpr std::uint32_t kNone = GraphPart::kNoBox;
+
+// --- Boxes.
+
+// The child of `module` above `node`, or `module` itself; nothing if the node is outside of it.
+std::optional<graph::OpNodeId> child_above(const graph::OpTree& tree, graph::OpNodeId module,
+                                           graph::OpNodeId node) {
+  if (node == module) return module;
+  while (node != graph::kRootOpNode) {
+    const graph::OpNodeId parent = tree.node(node).parent;
+    if (parent == module) return node;
+    node = parent;
+  }
+  return std::nullopt;
+}
+
+// The operators and modules directly inside, in the order of the pass.
+std::vector<GraphBox> all_boxes(const graph::ForwardGraph& forward, const graph::OpTree& tree,
+                                std::span<const graph::OpNodeId> nodes, graph::OpNodeId module,
+                                std::vector<std::uint32_t>& box_of_op) {
+  std::vector<GraphBox> boxes;
+  std::map<graph::OpNodeId, std::uint32_t> of_module;
+  box_of_op.assign(forward.ops.size(), kNone);
+  for (std::uint32_t i = 0; i < forward.ops.size(); ++i) {
+    const auto child = child_above(tree, module, nodes[i]);
+    if (!child) continue;
+    if (graph::is_part_of_next(forward, i)) continue;
+    const bool alone = *child == module || tree.node(*child).all_ops <= 1;
+    if (!alone) {
+      const auto [at, added] = of_module.try_emplace(*child, static_cast<std::uint32_t>(boxes.size()));
+      box_of_op[i] = at->second;
+      if (added) boxes.push_back({.kind = BoxKind::module, .op = i, .module = *child});
+      continue;
+    }
+    box_of_op[i] = static_cast<std::uint32_t>(boxes.size());
+    boxes.push_back({.kind = BoxKind::op, .op = i});
+  }
+  for (std::size_t i = forward.ops.size(); i-- > 1;)
+    if (graph::is_part_of_next(forward, i - 1)) box_of_op[i - 1] = box_of_op[i];
+  return boxes;
+}
+
+// The operator that makes each value; kNone for what is given to the model.
+std::vector<std::uint32_t> makers(const graph::ForwardGraph& forward) {
+  std::vector<std::uint32_t> made_by(forward.values.size(), kNone);
+  for (std::uint32_t i = 0; i < forward.ops.size(); ++i)
+    for (const graph::ValueId id : forward.ops[i].outputs) made_by[static_cast<std::size_t>(id)] = i;
+  return made_by;
+}
+
+using Flow = std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<graph::ValueId>>;
+
+void add_once(std::vector<graph::ValueId>& values, graph::ValueId id) {
+  if (std::ranges::find(values, id) == values.end()) values.push_back(id);
+}
+
+struct Flows {
+  Flow inside;  // from box to box
+  // The boxes of the part that take a value from outside, and the box that gives one to the outside.
+  std::map<graph::ValueId, std::set<std::uint32_t>> arrives;
+  std::map<graph::ValueId, std::uint32_t> leaves;
+};
+
+Flows flows_of(const graph::ForwardGraph& forward, const std::vector<std::uint32_t>& box_of_op) {
+  Flows flows;
+  const std::vector<std::uint32_t> made_by = makers(forward);
+  std::vector<bool> used(forward.values.size(), false);
+  for (std::uint32_t i = 0; i < forward.ops.size(); ++i) {
+    for (const graph::ValueId id : forward.ops[i].inputs) {
+      used[static_cast<std::size_t>(id)] = true;
+      const std::uint32_t maker = made_by[static_cast<std::size_t>(id)];
+      const std::uint32_t from = maker == kNone ? kNone : box_of_op[maker];
+      const std::uint32_t to = box_of_op[i];
+      if (from == to) continue;
+      if (from == kNone)
+        flows.arrives[id].insert(to);
+      else if (to == kNone)
+        flows.leaves[id] = from;
+      else
+        add_once(flows.inside[{from, to}], id);
+    }
+  }
+  for (std::uint32_t i = 0; i < forward.ops.size(); ++i)
+    if (box_of_op[i] != kNone)
+      for (const graph::ValueId id : forward.ops[i].outputs)
+        if (!used[static_cast<std::size_t>(id)]) flows.leaves[id] = box_of_op[i];
+  return flows;
+}
+
+// Up to `most` boxes, those the fewest edges from `start`.
+std::vector<bool> nearest(std::size_t boxes, const Flow& flow, std::uint32_t start, std::size_t most) {
+  std::vector<std::vector<std::uint32_t>> beside(boxes);
+  for (const auto& [ends, values] : flow) {
+    beside[ends.first].push_back(ends.second);
+    beside[ends.second].push_back(ends.first);
+  }
+  std::vector<bool> taken(boxes, false);
+  std::vector<std::uint32_t> queue = {start};
+  taken[start] = true;
+  for (std::size_t i = 0; i < queue.size(); ++i)
+    for (const std::uint32_t next : beside[queue[i]])
+      if (!taken[next] && queue.size() < most) {
+        taken[next] = true;
+        queue.push_back(next);
+      }
+  return taken;
+}
+
+// Adds a box for the values that go to, or come from, the same boxes.
+void add_outer(GraphPart& part, const Flows& flows) {
+  std::map<std::set<std::uint32_t>, std::vector<graph::ValueId>> arriving;
+  for (const auto& [id, boxes] : flows.arrives) arriving[boxes].push_back(id);
+  for (const auto& [boxes, values] : arriving) {
+    for (const std::uint32_t to : boxes) part.edges.push_back({part.boxes.size(), to, values});
+    part.boxes.push_back({.kind = BoxKind::arrives, .values = values});
+  }
+  std::map<std::uint32_t, std::vector<graph::ValueId>> leaving;
+  for (const auto& [id, box] : flows.leaves) leaving[box].push_back(id);
+  for (const auto& [box, values] : leaving) {
+    part.edges.push_back({box, part.boxes.size(), values});
+    part.boxes.push_back({.kind = BoxKind::leaves, .values = values});
+  }
+}
+
+// Leaves out the boxes that are not `taken`, and counts them at their neighbors.
+void leave_out(GraphPart& part, Flows& flows, const std::vector<bool>& taken) {
+  std::vector<std::uint32_t> at(part.boxes.size(), kNone);
+  for (const auto& [ends, values] : flows.inside) {
+    if (taken[ends.second] && !taken[ends.first]) ++part.boxes[ends.second].hidden_before;
+    if (taken[ends.first] && !taken[ends.second]) ++part.boxes[ends.first].hidden_after;
+  }
+  std::vector<GraphBox> kept;
+  for (std::size_t i = 0; i < part.boxes.size(); ++i)
+    if (taken[i]) {
+      at[i] = static_cast<std::uint32_t>(kept.size());
+      kept.push_back(std::move(part.boxes[i]));
+    }
+  part.left_out = part.boxes.size() - kept.size();
+  part.boxes = std::move(kept);
+  for (std::uint32_t& box : part.box_of_op)
+    if (box != kNone) box = at[box];
+  Flows left;
+  for (auto& [ends, values] : flows.inside)
+    if (at[ends.first] != kNone && at[ends.second] != kNone)
+      left.inside[{at[ends.first], at[ends.second]}] = std::move(values);
+  for (const auto& [id, boxes] : flows.arrives)
+    for (const std::uint32_t box : boxes)
+      if (at[box] != kNone) left.arrives[id].insert(at[box]);
+  for (const auto& [id, box] : flows.leaves)
+    if (at[box] != kNone) left.leaves[id] = at[box];
+  flows = std::move(left);
+}
+
+// --- Places.
+
+// A box, or the way of a box's edges through a layer that they pass.
+struct Item {
+  double width = 0, height = 0;
+  double x = 0;  // the middle
+  bool passes = false;
+  std::vector<std::size_t> above = {}, below = {};  // positions of items in the next layers
+};
+
+class Placement {
+ public:
+  Placement(const GraphPart& part, std::span<const BoxSize> sizes, const GraphSpacing& spacing)
+      : part_(part), sizes_(sizes), spacing_(spacing) {}
+
+  GraphPlaces place() {
+    choose_layers();
+    make_items();
+    order_layers();
+    for (int i = 0; i < kPlaceRounds; ++i) place_items(i % 2 == 0);
+    return result();
+  }
+
+ private:
+  static constexpr int kOrderRounds = 8, kPlaceRounds = 14;
+
+  // An edge against the order of the pass, which folded modules may have, is turned for the layers.
+  std::pair<std::size_t, std::size_t> ends(const GraphEdge& edge) const {
+    return rank_[edge.from] < rank_[edge.to] ? std::pair(edge.from, edge.to) : std::pair(edge.to, edge.from);
+  }
+
+  // Boxes in an order in which each comes after all that give to it. Where modules give to each other, the
+  // one whose first operator comes first goes first.
+  std::vector<std::size_t> topological_order() const {
+    const std::size_t n = part_.boxes.size();
+    std::vector<std::size_t> waits(n, 0), order;
+    std::vector<std::vector<std::size_t>> to(n);
+    for (const GraphEdge& edge : part_.edges) {
+      ++waits[edge.to];
+      to[edge.from].push_back(edge.to);
+    }
+    std::set<std::size_t> ready, left;
+    for (std::size_t i = 0; i < n; ++i) (waits[i] == 0 ? ready : left).insert(i);
+    while (!ready.empty() || !left.empty()) {
+      std::set<std::size_t>& next = ready.empty() ? left : ready;
+      const std::size_t i = *next.begin();
+      next.erase(next.begin());
+      order.push_back(i);
+      for (const std::size_t after : to[i])
+        if (--waits[after] == 0 && left.erase(after) > 0) ready.insert(after);
+    }
+    return order;
+  }
+
+  void choose_layers() {
+    const std::size_t n = part_.boxes.size();
+    const std::vector<std::size_t> order = topological_order();
+    rank_.resize(n);
+    for (std::size_t i = 0; i < n; ++i) rank_[order[i]] = i;
+    std::vector<std::vector<std::size_t>> from(n), to(n);
+    for (const GraphEdge& edge : part_.edges) {
+      const auto [first, last] = ends(edge);
+      to[first].push_back(last);
+      from[last].push_back(first);
+    }
+    layer_.assign(n, 0);
+    for (const std::size_t i : order)
+      for (const std::size_t before : from[i]) layer_[i] = std::max(layer_[i], layer_[before] + 1);
+    // what nothing gives to stands just above its first user
+    for (std::size_t k = n; k-- > 0;) {
+      const std::size_t i = order[k];
+      if (!from[i].empty() || to[i].empty()) continue;
+      std::size_t first = SIZE_MAX;
+      for (const std::size_t after : to[i]) first = std::min(first, layer_[after]);
+      layer_[i] = first - 1;
+    }
+  }
+
+  void make_items() {
+    const std::size_t n = part_.boxes.size();
+    for (std::size_t i = 0; i < n; ++i) items_.push_back({.width = sizes_[i].w, .height = sizes_[i].h});
+    std::size_t layers = 0;
+    for (const std::size_t layer : layer_) layers = std::max(layers, layer + 1);
+    layers_.resize(layers);
+    std::vector<std::size_t> order(n);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t i) { return rank_[i]; });
+    for (const std::size_t i : order) layers_[layer_[i]].push_back(i);
+    way_.resize(part_.edges.size());
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> passing;  // of a box, through a layer
+    for (std::size_t e = 0; e < part_.edges.size(); ++e) {
+      const auto [first, last] = ends(part_.edges[e]);
+      std::size_t at = first;
+      for (std::size_t layer = layer_[first] + 1; layer < layer_[last]; ++layer) {
+        const auto [found, added] = passing.try_emplace({first, layer}, items_.size());
+        if (added) {
+          items_.push_back({.width = spacing_.line, .passes = true});
+          layers_[layer].push_back(found->second);
+        }
+        join(at, found->second);
+        at = found->second;
+        way_[e].push_back(at);
+      }
+      join(at, last);
+    }
+  }
+
+  void join(std::size_t upper, std::size_t lower) {
+    if (std::ranges::find(items_[upper].below, lower) != items_[upper].below.end()) return;
+    items_[upper].below.push_back(lower);
+    items_[lower].above.push_back(upper);
+  }
+
+  // The number of pairs of edges between two layers that cross.
+  std::size_t crossings() const {
+    std::vector<std::size_t> at(items_.size(), 0);
+    std::size_t crossed = 0;
+    for (std::size_t layer = 0; layer + 1 < layers_.size(); ++layer) {
+      const std::vector<std::size_t>& lower = layers_[layer + 1];
+      for (std::size_t i = 0; i < lower.size(); ++i) at[lower[i]] = i;
+      std::vector<std::size_t> seen(lower.size() + 1, 0);  // a Fenwick tree over the lower layer
+      std::size_t total = 0;
+      for (const std::size_t upper : layers_[layer]) {
+        std::vector<std::size_t> ends;
+        for (const std::size_t below : items_[upper].below) ends.push_back(at[below]);
+        for (const std::size_t end : ends) {
+          std::size_t not_after = 0;
+          for (std::size_t k = end + 1; k > 0; k -= k & (~k + 1)) not_after += seen[k];
+          crossed += total - not_after;
+        }
+        for (const std::size_t end : ends)
+          for (std::size_t k = end + 1; k <= lower.size(); k += k & (~k + 1)) ++seen[k];
+        total += ends.size();
+      }
+    }
+    return crossed;
+  }
+
+  void order_layers() {
+    std::vector<std::vector<std::size_t>> best = layers_;
+    std::size_t fewest = crossings();
+    for (int round = 0; round < kOrderRounds && fewest > 0; ++round) {
+      sweep(round % 2 == 0);
+      if (const std::size_t now = crossings(); now < fewest) {
+        fewest = now;
+        best = layers_;
+      }
+    }
+    layers_ = std::move(best);
+  }
+
+  // Sorts each layer by the middle of its neighbors in the layer that was sorted before it.
+  void sweep(bool down) {
+    std::vector<double> at(items_.size(), 0);
+    for (std::size_t k = 0; k < layers_.size(); ++k) {
+      std::vector<std::size_t>& layer = layers_[down ? k : layers_.size() - 1 - k];
+      std::vector<std::pair<double, std::size_t>> keyed;
+      for (std::size_t i = 0; i < layer.size(); ++i) {
+        const Item& item = items_[layer[i]];
+        const std::vector<std::size_t>& beside = down ? item.above : item.below;
+        double sum = 0;
+        for (const std::size_t other : beside) sum += at[other];
+        keyed.emplace_back(beside.empty() ? share(i, layer.size()) : sum / static_cast<double>(beside.size()),
+                           layer[i]);
+      }
+      std::ranges::stable_sort(keyed, {}, [](const auto& pair) { return pair.first; });
+      for (std::size_t i = 0; i < layer.size(); ++i) {
+        layer[i] = keyed[i].second;
+        at[layer[i]] = share(i, layer.size());
+      }
+    }
+  }
+
+  // In the middle of its place: layers of different lengths are compared.
+  static double share(std::size_t at, std::size_t count) {
+    return static_cast<double>(at) - static_cast<double>(count - 1) / 2;
+  }
+
+  void place_items(bool down) {
+    for (std::size_t k = 0; k < layers_.size(); ++k) {
+      const std::vector<std::size_t>& layer = layers_[down ? k : layers_.size() - 1 - k];
+      place_layer(layer, down);
+    }
+  }
+
+  double distance(std::size_t left, std::size_t right) const {
+    const double gap = items_[left].passes && items_[right].passes ? 0 : spacing_.across;
+    return (items_[left].width + items_[right].width) / 2 + gap;
+  }
+
+  // Minimizes the squares of the distances from what each item wants, with the order and the gaps kept.
+  void place_layer(const std::vector<std::size_t>& layer, bool down) {
+    struct Pool {
+      double sum = 0, weight = 0;
+      std::size_t count = 0;
+    };
+    std::vector<Pool> pools;
+    std::vector<double> shift(layer.size(), 0);  // of an item from the first, packed
+    for (std::size_t i = 1; i < layer.size(); ++i) shift[i] = shift[i - 1] + distance(layer[i - 1], layer[i]);
+    for (std::size_t i = 0; i < layer.size(); ++i) {
+      const auto [wanted, weight] = wish(layer[i], down);
+      pools.push_back({(wanted - shift[i]) * weight, weight, 1});
+      while (pools.size() > 1) {
+        const Pool& last = pools.back();
+        Pool& before = pools[pools.size() - 2];
+        if (before.sum * last.weight <= last.sum * before.weight) break;
+        before = {before.sum + last.sum, before.weight + last.weight, before.count + last.count};
+        pools.pop_back();
+      }
+    }
+    std::size_t i = 0;
+    for (const Pool& pool : pools)
+      for (std::size_t end = i + pool.count; i < end; ++i)
+        items_[layer[i]].x = pool.sum / pool.weight + shift[i];
+  }
+
+  // Long ways pull more: they shall be straight.
+  std::pair<double, double> wish(std::size_t at, bool down) const {
+    const Item& item = items_[at];
+    const std::vector<std::size_t>* beside = down ? &item.above : &item.below;
+    if (beside->empty()) beside = down ? &item.below : &item.above;
+    if (beside->empty()) return {item.x, 0.01};
+    double sum = 0, weight = 0;
+    for (const std::size_t other : *beside) {
+      const double pull = item.passes && items_[other].passes   ? 8
+                          : item.passes || items_[other].passes ? 2
+                                                                : 1;
+      sum += items_[other].x * pull;
+      weight += pull;
+    }
+    return {sum / weight, weight};
+  }
+
+  GraphPlaces result() const {
+    GraphPlaces places;
+    std::vector<double> middle(layers_.size(), 0);
+    double left = 0, y = 0;
+    for (std::size_t i = 0; i < items_.size(); ++i)
+      left = i == 0 ? items_[i].x - items_[i].width / 2 : std::min(left, items_[i].x - items_[i].width / 2);
+    for (std::size_t k = 0; k < layers_.size(); ++k) {
+      double height = 0;
+      for (const std::size_t i : layers_[k]) height = std::max(height, items_[i].height);
+      middle[k] = y + height / 2;
+      y += height + (k + 1 < layers_.size() ? spacing_.down : 0);
+    }
+    places.h = y;
+    for (std::size_t i = 0; i < part_.boxes.size(); ++i) {
+      const Item& item = items_[i];
+      places.boxes.push_back(
+          {item.x - item.width / 2 - left, middle[layer_[i]] - item.height / 2, item.width, item.height});
+    }
+    for (const Item& item : items_) places.w = std::max(places.w, item.x + item.width / 2 - left);
+    places.edges = routes(places, middle, left);
+    for (const std::vector<std::size_t>& layer : layers_) {
+      places.layers.emplace_back();
+      for (const std::size_t i : layer)
+        if (i < part_.boxes.size()) places.layers.back().push_back(i);
+    }
+    return places;
+  }
+
+  std::vector<std::vector<GraphPoint>> routes(const GraphPlaces& places, const std::vector<double>& middle,
+                                              double left) const {
+    // where the edges enter a box: side by side, in the order in which they come
+    std::vector<std::vector<std::pair<double, std::size_t>>> entering(part_.boxes.size());
+    for (std::size_t e = 0; e < part_.edges.size(); ++e) {
+      const auto [first, last] = ends(part_.edges[e]);
+      const std::size_t before = way_[e].empty() ? first : way_[e].back();
+      entering[last].emplace_back(items_[before].x, e);
+    }
+    std::vector<double> port(part_.edges.size(), 0);
+    for (std::size_t i = 0; i < entering.size(); ++i) {
+      std::ranges::stable_sort(entering[i], {}, [](const auto& pair) { return pair.first; });
+      const Rect& box = places.boxes[i];
+      for (std::size_t k = 0; k < entering[i].size(); ++k)
+        port[entering[i][k].second] =
+            box.x + box.w * static_cast<double>(k + 1) / static_cast<double>(entering[i].size() + 1);
+    }
+    std::vector<std::vector<GraphPoint>> routes;
+    for (std::size_t e = 0; e < part_.edges.size(); ++e) {
+      const auto [first, last] = ends(part_.edges[e]);
+      const Rect& from = places.boxes[first];
+      const Rect& to = places.boxes[last];
+      std::vector<GraphPoint> route = {{from.x + from.w / 2, from.y + from.h}};
+      for (std::size_t k = 0; k < way_[e].size(); ++k)
+        route.push_back({items_[way_[e][k]].x - left, middle[layer_[first] + 1 + k]});
+      route.push_back({port[e], to.y});
+      if (first != part_.edges[e].from) std::ranges::reverse(route);
+      routes.push_back(std::move(route));
+    }
+    return routes;
+  }
+
+  const GraphPart& part_;
+  std::span<const BoxSize> sizes_;
+  GraphSpacing spacing_;
+  std::vector<std::size_t> rank_, layer_;  // per box
+  std::vector<Item> items_;                // boxes, then what passes
+  std::vector<std::vector<std::size_t>> layers_;
+  std::vector<std::vector<std::size_t>> way_;  // per edge, from above
+};
+
+}  // namespace
+
+std::optional<std::size_t> GraphPart::box_of(std::uint32_t op) const {
+  if (op >= box_of_op.size() || box_of_op[op] == kNoBox) return std::nullopt;
+  return box_of_op[op];
+}
+
+std::vector<graph::OpNodeId> nodes_of_operators(const graph::ForwardGraph& forward,
+                                                const graph::OpTree& tree) {
+  std::vector<graph::OpNodeId> nodes(forward.ops.size(), graph::kRootOpNode);
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i)
+    for (const std::uint32_t op : tree.nodes[i].ops)
+      if (op < nodes.size()) nodes[op] = graph::OpNodeId{static_cast<std::uint32_t>(i)};
+  for (std::size_t i = forward.ops.size(); i-- > 1;)
+    if (graph::is_part_of_next(forward, i - 1)) nodes[i - 1] = nodes[i];
+  return nodes;
+}
+
+graph::OpNodeId first_that_divides(const graph::OpTree& tree, graph::OpNodeId node) {
+  while (tree.node(node).ops.empty() && tree.node(node).children.size() == 1 &&
+         tree.node(tree.node(node).children.front()).all_ops > 1)
+    node = tree.node(node).children.front();
+  return node;
+}
+
+GraphPart graph_part(const graph::ForwardGraph& forward, const graph::OpTree& tree,
+                     std::span<const graph::OpNodeId> nodes, graph::OpNodeId module,
+                     std::optional<std::uint32_t> around, std::size_t most) {
+  GraphPart part;
+  part.boxes = all_boxes(forward, tree, nodes, module, part.box_of_op);
+  Flows flows = flows_of(forward, part.box_of_op);
+  if (part.boxes.size() > most) {
+    const auto start = around ? part.box_of(*around) : std::nullopt;
+    leave_out(part, flows,
+              nearest(part.boxes.size(), flows.inside, static_cast<std::uint32_t>(start.value_or(0)), most));
+  }
+  for (auto& [ends, values] : flows.inside)
+    part.edges.push_back({ends.first, ends.second, std::move(values)});
+  add_outer(part, flows);
+  return part;
+}
+
+GraphPlaces place_graph(const GraphPart& part, std::span<const BoxSize> sizes, const GraphSpacing& spacing) {
+  if (part.boxes.empty()) return {};
+  return Placement(part, sizes, spacing).place();
+}
+
+std::optional<std::size_t> box_beside(const GraphPart& part, const GraphPlaces& places, std::size_t from,
+                                      Direction direction) {
+  const auto middle = [&](std::size_t i) { return places.boxes[i].x + places.boxes[i].w / 2; };
+  std::optional<std::size_t> best;
+  const auto offer = [&](std::size_t i) {
+    const auto far = [&](std::size_t k) { return std::abs(middle(k) - middle(from)); };
+    if (!best || far(i) < far(*best)) best = i;
+  };
+  if (direction == Direction::up || direction == Direction::down) {
+    for (const GraphEdge& edge : part.edges) {
+      if (direction == Direction::up && edge.to == from) offer(edge.from);
+      if (direction == Direction::down && edge.from == from) offer(edge.to);
+    }
+    return best;
+  }
+  for (const std::vector<std::size_t>& layer : places.layers) {
+    const auto at = std::ranges::find(layer, from);
+    if (at == layer.end()) continue;
+    if (direction == Direction::left && at != layer.begin()) return *std::prev(at);
+    if (direction == Direction::right && std::next(at) != layer.end()) return *std::next(at);
+  }
+  return std::nullopt;
+}
+
+}  // namespace loadline::view
