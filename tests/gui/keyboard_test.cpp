@@ -27,8 +27,8 @@ namespace loadline::gui {
 
 namespace {
 
-constexpr int kEscape = 256, kEnter = 257, kTab = 258, kRight = 262, kLeft = 263, kDown = 264, kUp = 265,
-              kHome = 268, kEnd = 269;
+constexpr int kEscape = 256, kEnter = 257, kTab = 258, kBackspace = 259, kRight = 262, kLeft = 263,
+              kDown = 264, kUp = 265, kHome = 268, kEnd = 269;
 
 std::string refusal_of(const char* words) {
   return loadline::testing::facts_of([&] { convert_words(words); });
@@ -54,6 +54,13 @@ class Keyboard : public ::testing::Test {
     for (const char letter : text) ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(letter));
     for (int i = 0; i < 3; ++i) app_.frame();
   }
+  void click(ImVec2 at) {
+    for (const bool down : {false, true, false}) {
+      window_->set_mouse(at.x, at.y, down);
+      for (int i = 0; i < 3; ++i) app_.frame();
+    }
+  }
+  static bool has_drop_down() { return !ImGui::GetCurrentContext()->OpenPopupStack.empty(); }
   // The ImGui window that has the keyboard: its own name, without its parents'.
   static std::string focused() {
     const ImGuiWindow* window = ImGui::GetCurrentContext()->NavWindow;
@@ -180,6 +187,56 @@ TEST_F(Keyboard, a_button_is_pressed_by_enter_and_space_plays) {
   press(' ');
   EXPECT_FALSE(document().time.playing());
   EXPECT_EQ(workspace_.settings.panel, "load");
+}
+
+TEST_F(Keyboard, the_graph_is_walked_entered_and_left) {
+  workspace_.show(preset_graph("gpt2"), "");
+  app_.settle();
+  find_action("graph")->run(workspace_, "h");
+  app_.draw_settled();
+  const auto module = [&] {
+    return graph::op_path(document().forward.scene.value()->tree, document().forward.module);
+  };
+  ASSERT_TRUE(go_to("graph")) << focused();
+  press(kDown);  // to the first box, which is a layer
+  press(kDown);
+  press(kEnter);
+  EXPECT_EQ(module(), "h.1");
+  press(kDown);
+  const auto* const op = std::get_if<OperatorAt>(&document().selected());
+  ASSERT_NE(op, nullptr) << "an operator is what is selected";
+  const std::size_t first = op->at;
+  press(kDown);
+  press(kUp);
+  EXPECT_EQ(document().selected(), Selected(OperatorAt{first})) << "down and up again";
+  press(kBackspace);
+  EXPECT_EQ(module(), "h");
+  press(kEnter);
+  EXPECT_EQ(module(), "h.1") << "where it came from is marked";
+  press(kBackspace);
+  press(kBackspace);
+  EXPECT_EQ(module(), "");
+  press(kBackspace);
+  EXPECT_EQ(module(), "") << "there is nothing around it";
+  document().select(*find_tensor(*document().model, "h.5.ln_1.weight"));
+  app_.draw_settled();
+  EXPECT_EQ(module(), "h.5") << "a tensor leads to the operator that reads it";
+}
+
+TEST_F(Keyboard, escape_closes_every_drop_down_and_nothing_else) {
+  workspace_.services.notices.add(graph::Severity::error, "one thing");
+  const std::size_t messages = workspace_.services.notices.all().size();
+  for (const std::string_view button : {"no target", "staged_ring", "file", "Options", "Does it fit?"}) {
+    app_.draw_settled();
+    ASSERT_FALSE(drawn_at(button).empty()) << button;
+    click(drawn_at(button).front());
+    EXPECT_TRUE(has_drop_down()) << button;
+    press(kEscape);
+    EXPECT_FALSE(has_drop_down()) << button;
+    EXPECT_EQ(workspace_.services.notices.all().size(), messages) << button;
+  }
+  click(drawn_at("Load").front());
+  EXPECT_EQ(workspace_.settings.panel, "load") << "the first click after it counts";
 }
 
 TEST_F(Keyboard, escape_closes_a_message_then_a_sheet_then_deselects) {

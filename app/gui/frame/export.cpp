@@ -9,6 +9,7 @@
 #include "app/report/page_parts.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/view/operator_graph.h"
 
 #include <algorithm>
 #include <array>
@@ -140,6 +141,29 @@ std::string operators(const Document& document) {
   return csv.take();
 }
 
+// A row for each operator that uses a value, of the operators inside the module that the graph shows.
+std::string flows(const Document& document) {
+  const graph::ForwardGraph& graph = pass_of(document);
+  const graph::OpTree& tree = document.forward.scene.value()->tree;
+  const std::vector<graph::OpNodeId> nodes = view::nodes_of_operators(graph, tree);
+  std::vector<std::string> maker(graph.values.size());
+  for (std::size_t i = 0; i < graph.ops.size(); ++i)
+    for (const graph::ValueId id : graph.ops[i].outputs) maker[graph::index(id)] = std::to_string(i);
+  Csv csv("from_operator,to_operator,value,shape,bytes");
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    graph::OpNodeId node = nodes[i];
+    while (node != document.forward.module && node != graph::kRootOpNode) node = tree.node(node).parent;
+    if (node != document.forward.module) continue;
+    for (const graph::ValueId id : graph.ops[i].inputs) {
+      const auto& figures = document.forward.figures();
+      const auto bytes = figures ? figures->sizes[graph::index(id)] : std::nullopt;
+      csv.row(maker[graph::index(id)], i, graph.values[graph::index(id)].name, sides_text(graph, id),
+              bytes ? std::to_string(*bytes) : std::string());
+    }
+  }
+  return csv.take();
+}
+
 std::string lifetimes(const Document& document) {
   pass_of(document);
   const auto data = pass_data(document.forward.scene.value(), document.forward.figures(), true);
@@ -219,6 +243,7 @@ constexpr auto kViews = std::to_array<View>({{"map", tensors},
                                              {"timeline", blocks},
                                              {"methods", methods_table},
                                              {"operators", operators},
+                                             {"graph", flows},
                                              {"lifetimes", lifetimes},
                                              {"arena", buffers},
                                              {"values", histogram},

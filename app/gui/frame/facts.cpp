@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace loadline::gui {
@@ -49,6 +50,23 @@ Fact size_fact(const Model& model, std::uint64_t bytes) {
 
 Fact parameters_fact(std::uint64_t count, const std::string& remark = "") {
   return {"parameters", "Parameters", count, {format_count(count) + remark}, format_grouped(count)};
+}
+
+std::string attribute_text(const graph::Attribute& value) {
+  if (const auto* const whole = std::get_if<std::int64_t>(&value)) return std::to_string(*whole);
+  if (const auto* const real = std::get_if<double>(&value)) return fmt::format("{:g}", *real);
+  if (const auto* const word = std::get_if<std::string>(&value)) return *word;
+  if (const auto* const list = std::get_if<std::vector<std::int64_t>>(&value))
+    return fmt::format("[{}]", fmt::join(*list, ", "));
+  return "not shown";
+}
+
+Fact attributes_fact(const graph::Op& op) {
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : op.attributes) lines.push_back(name + " = " + attribute_text(value));
+  std::vector<std::string> copied;
+  for (const std::string& line : lines) copied.push_back(copied_name(line));
+  return {"attributes", "Attributes", std::move(copied), std::move(lines)};
 }
 
 std::string life_text(const load::Projection& projection, const plan::Lifetime& life) {
@@ -132,7 +150,7 @@ class FactsOf {
   }
 
   SelectionFacts operator()(OperatorAt at) const {
-    SelectionFacts of{.kind = "Operator", .panels = {"operators", "lifetimes"}};
+    SelectionFacts of{.kind = "Operator", .panels = {"graph", "operators", "lifetimes"}};
     if (!document_.exists(at)) return absent(of, "The forward pass is being computed.");
     const graph::ForwardGraph& forward = *document_.forward.graph();
     const graph::Op& op = forward.ops[at.at];
@@ -143,6 +161,7 @@ class FactsOf {
     if (!op.name.empty()) of.facts.back().lines = {op.name};
     of.facts.push_back(values_fact("inputs", "Inputs", forward, op.inputs));
     of.facts.push_back(values_fact("outputs", "Outputs", forward, op.outputs));
+    if (!op.attributes.empty()) of.facts.push_back(attributes_fact(op));
     for (const graph::TensorId id : op.weights)
       add_link(of, {model_.tensor(id).name.str(), id, model_.bytes[graph::index(id)]});
     return of;

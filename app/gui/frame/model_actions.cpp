@@ -100,6 +100,22 @@ void show_operators(Workspace& workspace, const std::string& view) {
   workspace.settings.operators_as_list = position(view, kViews, "view") == 1;
 }
 
+// "" or "." for the model; the name of a module with operators otherwise, as the head of the graph spells it.
+void show_graph(Workspace& workspace, const std::string& path) {
+  model_of(workspace);
+  if (!has_operators(workspace)) refuse("the operators of this model are unknown");
+  Document& document = workspace.document();
+  const graph::OpTree& tree = document.forward.scene.value()->tree;
+  const std::string wanted = path == "." ? "" : path;
+  std::optional<graph::OpNodeId> found;
+  for (std::uint32_t i = 0; i < tree.nodes.size() && !found; ++i)
+    if (tree.nodes[i].all_ops > 1 && graph::op_path(tree, graph::OpNodeId{i}) == wanted)
+      found = graph::OpNodeId{i};
+  if (!found) refuse(fmt::format("no module '{}' with operators", path));
+  document.forward.module = *found;
+  workspace.settings.panel = "graph";
+}
+
 void fold_operators(Workspace& workspace, const std::string& word) {
   workspace.settings.fold_operators = on_or_off(word);
 }
@@ -288,6 +304,7 @@ constexpr auto kModelActions = std::to_array<Action>({
 
     {"operator", "Show an operator", "", kRequired, has_operators, show_operator},
     {"operators", "List operators, or modules", "", kRequired, always, show_operators},
+    {"graph", "Show the operators of a module as a graph", "", kOptional, has_operators, show_graph},
     {"fold", "Merge identical modules", "", kRequired, always, fold_operators},
     {"first-token", "Include forward pass", "", kRequired, always, set_switch<&Asked::first_token>},
 

@@ -55,11 +55,16 @@ bool draw_tab(const Ui& ui, std::string_view title, bool current, float pad) {
   return clicked;
 }
 
-// The panel of the tab that was shown last, else its first.
+// The panel of the tab that was shown last, else its first. Who opens a graph wants to see it.
 void show_tab(Workspace& workspace, std::string_view tab) {
   const auto last = workspace.settings.last_in_tab.find(tab);
-  workspace.settings.panel =
-      last != workspace.settings.last_in_tab.end() ? last->second : std::string(panels_of(tab).front()->id);
+  const ModelPtr& model = workspace.document().model;
+  if (last != workspace.settings.last_in_tab.end())
+    workspace.settings.panel = last->second;
+  else if (tab == "Forward" && model && model->graph->format == "onnx")
+    workspace.settings.panel = "graph";
+  else
+    workspace.settings.panel = panels_of(tab).front()->id;
 }
 
 }  // namespace
@@ -108,6 +113,7 @@ void Shell::handle_shortcuts() {
 
 void Shell::draw(const Ui& ui) {
   move_focus();
+  close_drop_down();
   keep_page_keys(workspace_.lesson.plays());
   handle_shortcuts();
   follow_lesson(workspace_);

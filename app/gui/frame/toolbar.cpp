@@ -9,7 +9,6 @@
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/summary.h"
 #include "app/gui/state/workspace.h"
-#include "app/gui/window/input.h"
 #include "app/report/row_text.h"
 #include "core/base/text.h"
 
@@ -120,7 +119,6 @@ void draw_more(Workspace& workspace, const Ui& ui, bool with_open) {
   tooltip(ui, with_open ? "Open, convert or upload a model" : "Convert or upload the model");
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
   if (!ImGui::BeginPopup("more")) return;
-  if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
   if (with_open && ImGui::Selectable("Open")) run_action(workspace, "browse");
   if (ImGui::Selectable("Convert")) workspace.settings.panel = "convert";
   if (ImGui::Selectable("Upload")) workspace.settings.panel = "upload";
@@ -199,7 +197,6 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   const bool open = ImGui::BeginPopup("advice");
   if (open) {
     draw_advice(workspace, ui);
-    if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
     ImGui::EndPopup();
   }
   if (advice_open_ && !open) workspace.document().advice.preview(nullptr);
@@ -214,7 +211,6 @@ void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) 
   ImGui::SetNextWindowSize({ui.px(460), std::min(ui.px(560), ImGui::GetIO().DisplaySize.y - ui.px(80))});
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
   if (!ImGui::BeginPopup("options")) return;
-  if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
   draw_changed(workspace, ui);
   if (with_order) order_choice(workspace, ui, field(ui, load::find_load_option("order")->title));
   std::string_view group;

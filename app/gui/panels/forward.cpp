@@ -3,7 +3,6 @@
 
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/model/file_data.h"
-#include "app/gui/window/input.h"
 #include "core/base/text.h"
 #include "core/graph/names/tensor_names.h"
 
@@ -83,7 +82,6 @@ void forward_controls(Document& document, const Ui& ui, OptionControls& controls
   const StyleScope padding(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(12)});
   if (ImGui::BeginPopup("pass")) {
     all_controls(document, ui, controls);
-    if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
     ImGui::EndPopup();
   }
 }

@@ -1,4 +1,5 @@
-// Tab Forward: controls of the pass, operators and modules in words, rows and plot of the lifetimes.
+// Tab Forward: controls of the pass, operators and modules in words, rows and plot of the
+// lifetimes, plot of the graph.
 #pragma once
 
 #include "app/gui/parts/option_controls.h"
@@ -9,6 +10,7 @@
 #include "core/graph/meta_graph.h"
 #include "core/view/curves.h"
 #include "core/view/layouts.h"
+#include "core/view/operator_graph.h"
 
 #include <array>
 #include <cstdint>
@@ -204,6 +206,63 @@ class LifetimesPlot {
   PlotRange range_;
   PlotArea area_;
   std::vector<PlotArea> flags_;  // of this frame
+};
+
+// --- Draws a part of the operators as a graph: boxes in layers, edges with the sizes of what flows.
+
+class GraphPlot {
+ public:
+  // Places the part; text is measured at the scale of `ui`. `figures` may be null.
+  void set_part(const Document& document, const Ui& ui, std::shared_ptr<const ForwardScene> scene,
+                view::GraphPart part);
+  void forget();
+  const view::GraphPart& part() const { return part_; }
+  const view::GraphPlaces& places() const { return places_; }
+
+  // The rectangle of the window to draw in. True if it is another one.
+  bool set_area(PlotArea area);
+  const PlotArea& area() const { return area_; }
+  void move(ImVec2 pixels) { pan_ = pan_ + pixels; }
+  // The point under the pixel stays where it is.
+  void zoom_at(ImVec2 pixel, float factor);
+  // Shows all of the graph; if `readable`, not so small that its words cannot be read.
+  void fit(bool readable);
+  // Moves the picture, if it must, so that the box is inside.
+  void keep_in_sight(std::size_t box);
+  std::optional<std::size_t> box_at(ImVec2 pixel) const;
+  std::optional<std::size_t> edge_at(const Ui& ui, ImVec2 pixel) const;
+
+  void draw(const Document& document, const Ui& ui, std::optional<std::size_t> chosen,
+            std::optional<std::size_t> hovered_edge) const;
+  // The content of a tooltip.
+  void describe_edge(const Document& document, const Ui& ui, std::size_t edge) const;
+  void describe_box(const Document& document, const Ui& ui, std::size_t box) const;
+
+ private:
+  struct BoxWords {
+    std::string title = {};
+    std::vector<std::string> lines = {};
+    std::optional<graph::TensorId> weight = {};  // the largest, for the color of its role
+  };
+  const graph::ForwardGraph& forward() const { return *scene_->forward(); }
+  BoxWords words_of(const Document& document, const view::GraphBox& box) const;
+  BoxWords operator_words(const view::GraphBox& box) const;
+  view::BoxSize size_of(const Ui& ui, const BoxWords& words) const;
+  ImVec2 pixel_of(double x, double y) const;
+  PlotArea pixels_of(std::size_t box) const;
+  void draw_edge(const Document& document, const Ui& ui, std::size_t edge, bool hot, bool marked) const;
+  void draw_sizes(const Document& document, const Ui& ui) const;
+  void draw_box(const Document& document, const Ui& ui, std::size_t box, bool chosen) const;
+  void draw_words(const Ui& ui, std::size_t box, const PlotArea& at) const;
+  void draw_hidden(const Ui& ui, std::size_t box, const PlotArea& at) const;
+
+  std::shared_ptr<const ForwardScene> scene_;
+  view::GraphPart part_;
+  std::vector<BoxWords> words_;  // per box
+  view::GraphPlaces places_;     // in pixels at a zoom of 1
+  PlotArea area_;
+  float zoom_ = 1;
+  ImVec2 pan_ = {};
 };
 
 }  // namespace loadline::gui

@@ -19,6 +19,7 @@ constexpr auto kPanels = std::to_array<PanelRow>({
     {"load", "Load", "Load", "planning", false, make_load_panel},
     {"methods", "Methods", "Methods", "planning", false, make_methods_panel},
     {"operators", "Operators", "Forward", "forward-passes", false, make_operators_panel},
+    {"graph", "Graph", "Forward", "forward-passes", false, make_graph_panel},
     {"lifetimes", "Lifetimes", "Forward", "forward-passes", false, make_lifetimes_panel},
     {"arena", "Arena", "Arena", "packing", false, make_arena_panel},
     {"values", "Values", "Values", "formats", false, make_values_panel},

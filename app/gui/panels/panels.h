@@ -66,6 +66,7 @@ std::unique_ptr<Panel> make_tensors_panel();
 std::unique_ptr<Panel> make_model_panel();
 std::unique_ptr<Panel> make_metadata_panel();
 std::unique_ptr<Panel> make_operators_panel();
+std::unique_ptr<Panel> make_graph_panel();
 std::unique_ptr<Panel> make_findings_panel();
 std::unique_ptr<Panel> make_convert_panel();
 std::unique_ptr<Panel> make_upload_panel();

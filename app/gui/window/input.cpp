@@ -176,6 +176,17 @@ void move_focus() {
   memory.window = g.NavWindow;
 }
 
+bool close_drop_down() {
+  const ImGuiContext& g = *ImGui::GetCurrentContext();
+  const bool typing = g.ActiveId != 0 && g.InputTextState.ID == g.ActiveId;
+  if (g.OpenPopupStack.empty() || typing) return false;
+  const ImGuiWindow* const last = g.OpenPopupStack.back().Window;
+  if ((last != nullptr && (last->Flags & ImGuiWindowFlags_Modal) != 0) || !take_list_key(ListKey::escape))
+    return false;
+  ImGui::ClosePopupToLevel(g.OpenPopupStack.Size - 1, true);
+  return true;
+}
+
 // ImGui's own flag is about items: a list that has the keyboard has none marked.
 bool focus_is_seen() { return memory.by_keys || !ImGui::GetCurrentContext()->NavDisableHighlight; }
 

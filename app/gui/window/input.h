@@ -130,6 +130,11 @@ void prepare_keyboard();
 // previous part, that is, a child window with controls or a list. Where arrows reach a part, they go into it.
 void move_focus();
 
+// In a frame, before the first window: Escape closes the drop-down that was opened last, unless a text in it
+// is edited or it asks for an answer; nobody else sees the key then. True if it closed one. ImGui gives
+// Escape to its navigation, which closes drop-downs that keys opened alone.
+bool close_drop_down();
+
 // Whether keys moved the focus last, so that it must be seen.
 bool focus_is_seen();
 // Whether the last item has the focus and that must be seen.

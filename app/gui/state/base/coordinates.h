@@ -139,13 +139,19 @@ class TimeCursor {
 class Hover {
  public:
   void set(graph::NodeId module) { next_ = module; }
+  void set(graph::ValueId value) { next_value_ = value; }
   std::optional<graph::NodeId> module() const { return module_; }
-  void begin_frame() { module_ = std::exchange(next_, std::nullopt); }
+  std::optional<graph::ValueId> value() const { return value_; }  // of the forward pass
+  void begin_frame() {
+    module_ = std::exchange(next_, std::nullopt);
+    value_ = std::exchange(next_value_, std::nullopt);
+  }
 
   std::optional<std::size_t> step;  // of the timeline
 
  private:
   std::optional<graph::NodeId> module_, next_;
+  std::optional<graph::ValueId> value_, next_value_;
 };
 
 }  // namespace loadline::gui

@@ -46,8 +46,9 @@ class ForwardWork {
   std::string error() const { return scene.error() != nullptr ? scene.error_text() : figures_error_; }
 
   Latest<ForwardScene> scene;
-  std::string search;                // among the operators
-  std::optional<std::size_t> shown;  // position in the graph
+  std::string search;                           // among the operators
+  std::optional<std::size_t> shown;             // position in the graph
+  graph::OpNodeId module = graph::kRootOpNode;  // the operators of which the graph draws
 
  private:
   Services& services_;

@@ -1,0 +1,368 @@
+// A part of the operators drawn as a graph: what boxes say, where they stand in the window, edges.
+#include "app/gui/panels/forward.h"
+#include "app/gui/parts/plot.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/state/model/model.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace loadline::gui {
+namespace {
+
+constexpr std::size_t kMostName = 120;  // bytes of a name that are drawn
+constexpr float kLeastZoom = 0.12f, kMostZoom = 2.5f;
+constexpr float kReadable = 0.85f;
+constexpr float kWidestBox = 230, kBoxPadding = 26;
+
+}  // namespace
+
+void GraphPlot::set_part(const Document& document, const Ui& ui, std::shared_ptr<const ForwardScene> scene,
+                         view::GraphPart part) {
+  scene_ = std::move(scene);
+  part_ = std::move(part);
+  words_.clear();
+  std::vector<view::BoxSize> sizes;
+  for (const view::GraphBox& box : part_.boxes) {
+    words_.push_back(words_of(document, box));
+    const FontScope font(ui.fonts.strong);
+    std::string& title = words_.back().title;
+    const float room = ui.px(kWidestBox - kBoxPadding);
+    // the end of a value's name tells it from others
+    title = box.kind <= view::BoxKind::module ? elided(title, room) : elided_front(title, room);
+    sizes.push_back(size_of(ui, words_.back()));
+  }
+  const auto units = [&](float logical) { return static_cast<double>(ui.px(logical)); };
+  places_ = view::place_graph(part_, sizes, {.across = units(22), .down = units(46), .line = units(9)});
+}
+
+void GraphPlot::forget() {
+  scene_.reset();
+  part_ = {};
+  places_ = {};
+  words_.clear();
+}
+
+bool GraphPlot::set_area(PlotArea area) { return !(std::exchange(area_, area) == area); }
+
+ImVec2 GraphPlot::pixel_of(double x, double y) const {
+  return {area_.low.x + static_cast<float>(x) * zoom_ + pan_.x,
+          area_.low.y + static_cast<float>(y) * zoom_ + pan_.y};
+}
+
+PlotArea GraphPlot::pixels_of(std::size_t box) const {
+  const view::Rect& at = places_.boxes[box];
+  return {pixel_of(at.x, at.y), pixel_of(at.x + at.w, at.y + at.h)};
+}
+
+void GraphPlot::draw(const Document& document, const Ui& ui, std::optional<std::size_t> chosen,
+                     std::optional<std::size_t> hovered_edge) const {
+  ImGui::PushClipRect(area_.low, area_.high, true);
+  const auto marked = [&](const view::GraphEdge& edge) { return edge.from == chosen || edge.to == chosen; };
+  for (const bool on_top : {false, true})
+    for (std::size_t e = 0; e < part_.edges.size(); ++e)
+      if (on_top == (marked(part_.edges[e]) || hovered_edge == e))
+        draw_edge(document, ui, e, hovered_edge == e, marked(part_.edges[e]));
+  draw_sizes(document, ui);
+  for (std::size_t i = 0; i < part_.boxes.size(); ++i) draw_box(document, ui, i, chosen == i);
+  ImGui::PopClipRect();
+}
+
+GraphPlot::BoxWords GraphPlot::operator_words(const view::GraphBox& box) const {
+  const graph::Op& op = forward().ops[box.op];
+  BoxWords words;
+  words.title = shown(beginning(op.kind, kMostName));
+  const char separator = scene_->tree.separator;
+  const std::string_view name = beginning(op.name, kMostName);
+  const std::string_view last = name.substr(name.rfind(separator) + 1);
+  if (!last.empty() && last != op.kind) words.lines.push_back(shown(last));
+  constexpr std::size_t kMostWeights = 2;
+  for (std::size_t i = 0; i < std::min(op.weights.size(), kMostWeights); ++i) {
+    const graph::Tensor& tensor = scene_->graph->tensor(op.weights[i]);
+    words.lines.push_back(
+        fmt::format("{}  {}", shape_text(tensor), format_bytes(graph::tensor_bytes(*scene_->graph, tensor))));
+  }
+  if (op.weights.size() > kMostWeights)
+    words.lines.push_back(fmt::format("and {}", counted(op.weights.size() - kMostWeights, "more weight")));
+  if (!op.bodies.empty()) words.lines.push_back(fmt::format("holds {}", counted(op.bodies.size(), "graph")));
+  std::uint64_t most = 0;
+  for (const graph::TensorId id : op.weights)
+    if (const std::uint64_t bytes = graph::tensor_bytes(*scene_->graph, scene_->graph->tensor(id));
+        bytes >= most) {
+      most = bytes;
+      words.weight = id;
+    }
+  return words;
+}
+
+GraphPlot::BoxWords GraphPlot::words_of(const Document& document, const view::GraphBox& box) const {
+  if (box.kind == view::BoxKind::op) return operator_words(box);
+  BoxWords words;
+  if (box.kind == view::BoxKind::module) {
+    const graph::OpNode& node = scene_->tree.node(box.module);
+    words.title = shown(beginning(node.name, kMostName));
+    words.lines.push_back(counted(node.all_ops, "operator"));
+    if (node.weight_bytes > 0) words.lines.push_back(format_bytes(node.weight_bytes));
+    return words;
+  }
+  const graph::Value& value = forward().value(box.values.front());
+  words.title = shown(beginning(value.name, kMostName));
+  if (box.values.size() > 1) words.title += fmt::format(" and {} more", box.values.size() - 1);
+  words.lines.push_back(fmt::format("{}  {}", shown(sides_text(forward(), box.values.front())),
+                                    value_size_text(document.forward.figures().get(), box.values.front())));
+  return words;
+}
+
+view::BoxSize GraphPlot::size_of(const Ui& ui, const BoxWords& words) const {
+  const auto width = [&](ImFont* font, const std::string& text_) {
+    return font
+        ->CalcTextSizeA(font->FontSize, std::numeric_limits<float>::max(), 0, text_.data(),
+                        text_.data() + text_.size())
+        .x;
+  };
+  float w = width(ui.fonts.strong, words.title);
+  for (const std::string& line : words.lines) w = std::max(w, width(ui.fonts.small, line));
+  const float h = ui.fonts.strong->FontSize +
+                  static_cast<float>(words.lines.size()) * (ui.fonts.small->FontSize + ui.px(2));
+  return {static_cast<double>(std::clamp(w + ui.px(kBoxPadding), ui.px(84), ui.px(kWidestBox))),
+          static_cast<double>(h + ui.px(14))};
+}
+
+void GraphPlot::fit(bool readable) {
+  const float w = std::max(static_cast<float>(places_.w), 1.0f),
+              h = std::max(static_cast<float>(places_.h), 1.0f);
+  zoom_ = std::clamp(std::min({1.0f, area_.width() / w, area_.height() / h}), kLeastZoom, 1.0f);
+  if (readable) zoom_ = std::max(zoom_, kReadable);
+  pan_ = {(area_.width() - w * zoom_) / 2, (area_.height() - h * zoom_) / 2};
+  if (h * zoom_ > area_.height()) pan_.y = 0;  // a pass begins at the top
+}
+
+void GraphPlot::keep_in_sight(std::size_t at) {
+  const PlotArea box = pixels_of(at);
+  const auto moved = [](float low, float high, float from, float to) {
+    constexpr float kEdge = 24;
+    if (high - low > to - from - 2 * kEdge) return (from + to - low - high) / 2;
+    return low < from + kEdge ? from + kEdge - low : high > to - kEdge ? to - kEdge - high : 0;
+  };
+  pan_.x += moved(box.low.x, box.high.x, area_.low.x, area_.high.x);
+  pan_.y += moved(box.low.y, box.high.y, area_.low.y, area_.high.y);
+}
+
+void GraphPlot::zoom_at(ImVec2 pixel, float factor) {
+  const float next = std::clamp(zoom_ * factor, kLeastZoom, kMostZoom);
+  const ImVec2 from = pixel - area_.low;
+  pan_.x = from.x - (from.x - pan_.x) * next / zoom_;
+  pan_.y = from.y - (from.y - pan_.y) * next / zoom_;
+  zoom_ = next;
+}
+
+std::optional<std::size_t> GraphPlot::box_at(ImVec2 pixel) const {
+  for (std::size_t i = 0; i < places_.boxes.size(); ++i) {
+    const PlotArea box = pixels_of(i);
+    if (pixel.x >= box.low.x && pixel.x < box.high.x && pixel.y >= box.low.y && pixel.y < box.high.y)
+      return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> GraphPlot::edge_at(const Ui& ui, ImVec2 pixel) const {
+  const float near = ui.px(5) * ui.px(5);
+  std::optional<std::size_t> best;
+  float least = near;
+  for (std::size_t e = 0; e < places_.edges.size(); ++e) {
+    const auto& route = places_.edges[e];
+    for (std::size_t k = 0; k + 1 < route.size(); ++k) {
+      const ImVec2 a = pixel_of(route[k].x, route[k].y), b = pixel_of(route[k + 1].x, route[k + 1].y);
+      const ImVec2 along = b - a, to = pixel - a;
+      const float length = along.x * along.x + along.y * along.y;
+      const float t = length > 0 ? std::clamp((to.x * along.x + to.y * along.y) / length, 0.0f, 1.0f) : 0;
+      const ImVec2 off = {to.x - along.x * t, to.y - along.y * t};
+      const float far = off.x * off.x + off.y * off.y;
+      if (far >= least) continue;
+      least = far;
+      best = e;
+    }
+  }
+  return best;
+}
+
+void GraphPlot::draw_edge(const Document& document, const Ui& ui, std::size_t edge, bool hot,
+                          bool marked) const {
+  const auto& route = places_.edges[edge];
+  const view::GraphEdge& flow = part_.edges[edge];
+  const ImU32 color = hot || marked ? ui.theme->accent : ui.theme->muted;
+  std::uint64_t bytes = 0;
+  if (const auto& figures = document.forward.figures())
+    for (const graph::ValueId id : flow.values)
+      bytes = std::max(bytes, figures->sizes[static_cast<std::size_t>(id)].value_or(0));
+  // one pixel more for each factor of 64 above a KiB
+  const float heavier =
+      bytes > 1024 ? static_cast<float>(std::log2(static_cast<double>(bytes) / 1024) / 6) : 0;
+  const float width =
+      ui.px(std::max(1.0f, (1 + heavier * 0.8f) * std::min(zoom_, 1.0f))) + (hot ? ui.px(1) : 0);
+  ImDrawList* const draw = ImGui::GetWindowDrawList();
+  for (std::size_t k = 0; k + 1 < route.size(); ++k) {
+    const ImVec2 a = pixel_of(route[k].x, route[k].y), b = pixel_of(route[k + 1].x, route[k + 1].y);
+    const float bend = (b.y - a.y) * 0.45f;
+    draw->AddBezierCubic(a, {a.x, a.y + bend}, {b.x, b.y - bend}, b, color, width);
+  }
+  const ImVec2 tip = pixel_of(route.back().x, route.back().y);
+  const ImVec2 before = pixel_of(route[route.size() - 2].x, route[route.size() - 2].y);
+  const float head = ui.px(5) * std::clamp(zoom_, 0.5f, 1.2f), way = before.y <= tip.y ? -1 : 1;
+  draw->AddTriangleFilled(tip, {tip.x - head * 0.7f, tip.y + way * head * 1.3f},
+                          {tip.x + head * 0.7f, tip.y + way * head * 1.3f}, color);
+}
+
+// The size of what a box gives stands once below it, where all edges leave it.
+void GraphPlot::draw_sizes(const Document& document, const Ui& ui) const {
+  if (zoom_ < 0.6f) return;
+  ImDrawList* const draw = ImGui::GetWindowDrawList();
+  ImFont* const font = ui.fonts.small;
+  const float size = font->FontSize * std::min(zoom_, 1.1f);
+  std::vector<bool> done(part_.boxes.size(), false), alone(part_.boxes.size(), false);
+  for (const std::vector<std::size_t>& layer : places_.layers)
+    if (layer.size() == 1) alone[layer.front()] = true;
+  for (const view::GraphEdge& edge : part_.edges) {
+    if (part_.boxes[edge.from].kind == view::BoxKind::arrives || done[edge.from]) continue;
+    done[edge.from] = true;
+    const view::Rect& box = places_.boxes[edge.from];
+    const ImVec2 at = pixel_of(box.x + box.w / 2, box.y + box.h);
+    std::string words = shown(sides_text(forward(), edge.values.front()));
+    const std::string bytes = value_size_text(document.forward.figures().get(), edge.values.front());
+    if (bytes != "?") words += "  " + bytes;
+    const ImVec2 extent = font->CalcTextSizeA(size, std::numeric_limits<float>::max(), 0, words.c_str());
+    const float most = alone[edge.from] ? area_.width() : static_cast<float>(box.w) * zoom_ + ui.px(18);
+    if (extent.x > most) {  // bytes alone
+      words = bytes;
+      if (words == "?") continue;
+    }
+    const float width = font->CalcTextSizeA(size, std::numeric_limits<float>::max(), 0, words.c_str()).x;
+    if (width > most) continue;
+    const ImVec2 pen = {std::floor(at.x - width / 2), std::floor(at.y + ui.px(4) * zoom_)};
+    draw->AddRectFilled(pen - ImVec2{ui.px(2), 0}, pen + ImVec2{width + ui.px(2), extent.y},
+                        with_alpha(ui.theme->panel, 0.9f), ui.px(2));
+    draw->AddText(font, size, pen, ui.theme->muted, words.c_str());
+  }
+}
+
+void GraphPlot::draw_box(const Document& document, const Ui& ui, std::size_t box, bool chosen) const {
+  const PlotArea at = pixels_of(box);
+  if (!at.overlaps(area_)) return;
+  const view::GraphBox& drawn = part_.boxes[box];
+  ImDrawList* const draw = ImGui::GetWindowDrawList();
+  const bool outer = drawn.kind >= view::BoxKind::arrives;
+  const bool module = drawn.kind == view::BoxKind::module;
+  const float round = (outer ? at.height() / 2 : ui.px(4)) * std::min(zoom_, 1.0f);
+  draw->AddRectFilled(at.low, at.high,
+                      outer    ? ui.theme->panel
+                      : module ? ui.theme->hovered
+                               : ui.theme->raised,
+                      round);
+  draw->AddRect(at.low, at.high, ui.theme->border, round, 0, ui.px(1));
+  // a module stands for several: a second edge behind it says so
+  if (module)
+    draw->AddLine({at.low.x + ui.px(3), at.high.y + ui.px(2)}, {at.high.x - ui.px(3), at.high.y + ui.px(2)},
+                  ui.theme->border, ui.px(1));
+  if (words_[box].weight)
+    draw->AddRectFilled(at.low, {at.low.x + ui.px(4) * std::max(zoom_, 0.5f), at.high.y},
+                        paint_of(*document.model, *ui.theme, ColorBy::role, *words_[box].weight).color, round,
+                        ImDrawFlags_RoundCornersLeft);
+  if (chosen) {
+    draw->AddRect(at.low - ImVec2{ui.px(1), ui.px(1)}, at.high + ImVec2{ui.px(1), ui.px(1)}, ui.theme->sea,
+                  round, 0, ui.px(4));
+    draw->AddRect(at.low, at.high, ui.theme->highlight, round, 0, ui.px(2));
+  }
+  draw_words(ui, box, at);
+  draw_hidden(ui, box, at);
+}
+
+void GraphPlot::draw_words(const Ui& ui, std::size_t box, const PlotArea& at) const {
+  ImDrawList* const draw = ImGui::GetWindowDrawList();
+  const float title = ui.fonts.strong->FontSize * zoom_;
+  if (title < ui.px(5)) return;
+  const ImVec4 clip = {at.low.x, at.low.y, at.high.x - ui.px(4) * zoom_, at.high.y};
+  ImVec2 pen = at.low + ImVec2{ui.px(12) * zoom_, ui.px(7) * zoom_};
+  draw->AddText(ui.fonts.strong, title, pen,
+                part_.boxes[box].kind >= view::BoxKind::arrives ? ui.theme->muted : ui.theme->text,
+                words_[box].title.c_str(), nullptr, 0, &clip);
+  pen.y += title;
+  const float small = ui.fonts.small->FontSize * zoom_;
+  if (small < ui.px(5)) return;
+  for (const std::string& line : words_[box].lines) {
+    pen.y += ui.px(2) * zoom_;
+    draw->AddText(ui.fonts.small, small, pen, ui.theme->muted, line.c_str(), nullptr, 0, &clip);
+    pen.y += small;
+  }
+}
+
+// Neighbors that are left out, as numbers above and below the box.
+void GraphPlot::draw_hidden(const Ui& ui, std::size_t box, const PlotArea& at) const {
+  ImDrawList* const draw = ImGui::GetWindowDrawList();
+  const float small = ui.fonts.small->FontSize * zoom_;
+  if (small < ui.px(5)) return;
+  const auto hidden = [&](std::uint32_t count, float y) {
+    if (count == 0) return;
+    const std::string words = fmt::format("+{}", count);
+    const ImVec2 extent =
+        ui.fonts.small->CalcTextSizeA(small, std::numeric_limits<float>::max(), 0, words.c_str());
+    draw->AddText(ui.fonts.small, small, {at.high.x - extent.x - ui.px(5) * zoom_, y}, ui.theme->accent,
+                  words.c_str());
+  };
+  hidden(part_.boxes[box].hidden_before, at.low.y - small - ui.px(1));
+  hidden(part_.boxes[box].hidden_after, at.high.y + ui.px(1));
+}
+
+void GraphPlot::describe_edge(const Document& document, const Ui& ui, std::size_t edge) const {
+  constexpr std::size_t kMostListed = 8;
+  const std::vector<graph::ValueId>& values = part_.edges[edge].values;
+  for (std::size_t i = 0; i < std::min(values.size(), kMostListed); ++i) {
+    text(shown(value_text(forward(), values[i])));
+    const std::string formula = value_size_formula(forward(), values[i]);
+    muted(ui, value_size_text(document.forward.figures().get(), values[i]) +
+                  (formula.empty() ? "" : "  =  " + shown(formula)));
+    const std::vector<forward::OpRange>& lives = scene_->model.lives;
+    const std::size_t at = static_cast<std::size_t>(values[i]);
+    if (at < lives.size() && !lives[at].empty())
+      muted(ui, lives[at].end >= forward().ops.size()
+                    ? fmt::format("in memory from operator {} to the end", lives[at].first)
+                    : fmt::format("in memory from operator {} to {}", lives[at].first, lives[at].end - 1));
+  }
+  if (values.size() > kMostListed) muted(ui, fmt::format("and {} more", values.size() - kMostListed));
+}
+
+void GraphPlot::describe_box(const Document& document, const Ui& ui, std::size_t box) const {
+  const view::GraphBox& drawn = part_.boxes[box];
+  if (drawn.kind == view::BoxKind::op) {
+    const graph::Op& op = forward().ops[drawn.op];
+    text(shown(beginning(forward::op_text(op), 300)));
+    muted(ui, fmt::format("operator {} of {}", drawn.op, forward().ops.size()));
+    if (document.forward.figures()) {
+      const forward::LaneBytes& alive = document.forward.figures()->usage[drawn.op];
+      muted(ui, format_bytes(alive.passing()) + " of values alive during it");
+    }
+  } else if (drawn.kind == view::BoxKind::module) {
+    const graph::OpNode& node = scene_->tree.node(drawn.module);
+    text(shown(beginning(graph::op_path(scene_->tree, drawn.module), 300)));
+    muted(ui, fmt::format("{}, {} with {} bytes", counted(node.all_ops, "operator"),
+                          counted(node.weights, "weight"), format_grouped(node.weight_bytes)));
+    muted(ui, "a double click shows what is inside");
+  } else {
+    muted(ui,
+          drawn.kind == view::BoxKind::arrives ? "Made outside of this part" : "Used outside of this part");
+    for (std::size_t i = 0; i < std::min<std::size_t>(drawn.values.size(), 8); ++i)
+      text(shown(value_text(forward(), drawn.values[i])));
+  }
+  if (drawn.hidden_before > 0)
+    muted(ui, fmt::format("{} above it {} not drawn", counted(drawn.hidden_before, "neighbor"),
+                          drawn.hidden_before == 1 ? "is" : "are"));
+  if (drawn.hidden_after > 0)
+    muted(ui, fmt::format("{} below it {} not drawn", counted(drawn.hidden_after, "neighbor"),
+                          drawn.hidden_after == 1 ? "is" : "are"));
+}
+
+}  // namespace loadline::gui
