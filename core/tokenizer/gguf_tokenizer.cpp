@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -233,6 +234,7 @@ class Writer {
 
   // What no key tells llama.cpp of, and what it does not do by itself.
   void account() {
+    if (model_.json) account_for_template(tokenizer_with_settings(model_));
     if (result_.vocabulary == GgufVocabulary::sentencepiece)
       return account_for_added(model_.settings.added_decoder, false);
     if (result_.vocabulary == GgufVocabulary::unigram) return account_for_sentinels();
@@ -253,6 +255,7 @@ class Writer {
     if (tokenizer.subword_prefix != usual_prefix)
       unheeded("model.continuing_subword_prefix",
                fmt::format("'{}'", safe_display(tokenizer.subword_prefix, 20)));
+    account_for_words(tokenizer);
     if (!tokenizer.word_suffix.empty())
       unheeded("model.end_of_word_suffix", fmt::format("'{}'", safe_display(tokenizer.word_suffix, 20)));
     using Kind = PreTokenizerStep::Kind;
@@ -262,6 +265,108 @@ class Writer {
         unheeded("pre_tokenizer", fmt::format("{}", fmt::join(pre_tokenizer_steps(tokenizer), ", ")));
         break;
       }
+  }
+
+  // What the model of the vocabulary does with a word.
+  void account_for_words(const Tokenizer& tokenizer) {
+    constexpr std::uint64_t kUsualMost = 100;
+    const GgufVocabulary way = result_.vocabulary;
+    if (way == GgufVocabulary::bpe) {
+      const std::string* const pre = key<std::string>("pre");
+      if (pre != nullptr && tokenizer.ignore_merges != takes_whole_words(*pre) && merges_matter(tokenizer))
+        unheeded("model.ignore_merges", tokenizer.ignore_merges ? "true" : "false");
+      if (tokenizer.unknown && !has_all_bytes(tokenizer))
+        unheeded("model.unk_token", fmt::format("'{}'", safe_display(*tokenizer.unknown, 20)));
+    } else if (way == GgufVocabulary::xlm_roberta && tokenizer.byte_fallback) {
+      unheeded("model.byte_fallback", "true");
+    } else if (way == GgufVocabulary::wordpiece) {
+      if (tokenizer.most_word_characters < kUsualMost)
+        unheeded("model.max_input_chars_per_word", std::to_string(tokenizer.most_word_characters));
+      else
+        result_.notes.push_back(fmt::format(
+            "llama.cpp also cuts words of more than {} characters, which the model takes as unknown",
+            tokenizer.most_word_characters));
+    }
+  }
+
+  // What stands before and behind a text.
+  struct Around {
+    std::vector<std::uint32_t> before, behind;
+    bool operator==(const Around&) const = default;
+  };
+
+  void account_for_template(const Tokenizer& tokenizer) {
+    std::string words;
+    const auto asked = asked_around(tokenizer, words);
+    if (!asked || !(*asked == written_around())) unheeded("post_processor", words);
+  }
+
+  // By the steps of the tokenizer, which are told in `words`; nothing if a text is not there once.
+  static std::optional<Around> asked_around(const Tokenizer& tokenizer, std::string& words) {
+    Around around;
+    bool once = true;
+    for (const PostStep& step : tokenizer.post) {
+      if (step.kind == PostStep::Kind::byte_level) continue;
+      std::string names;
+      std::vector<std::uint32_t> before, behind;
+      if (step.kind == PostStep::Kind::templated) {
+        std::size_t texts = 0;
+        for (const TemplatePart& part : step.single) {
+          names += (names.empty() ? "" : " ") + part.name;
+          texts += part.special ? 0 : 1;
+          auto& ids = texts == 0 ? before : behind;
+          ids.insert(ids.end(), part.ids.begin(), part.ids.end());
+        }
+        once = once && texts == 1;
+      } else {
+        names = step.cls.first + " A " + step.sep.first;
+        before = {step.cls.second};
+        behind = {step.sep.second};
+      }
+      around.before.insert(around.before.begin(), before.begin(), before.end());
+      around.behind.insert(around.behind.end(), behind.begin(), behind.end());
+      words += (words.empty() ? "" : ", ") + safe_display(names, 60);
+    }
+    if (words.empty()) words = "nothing around a text";
+    return once ? std::optional(around) : std::nullopt;
+  }
+
+  // By the keys, and by what llama.cpp takes where a key is missing.
+  Around written_around() const {
+    using V = GgufVocabulary;
+    const V way = result_.vocabulary;
+    const bool wordpiece = way == V::wordpiece, byte_level = way == V::bpe;
+    const bool pieces = way == V::sentencepiece || way == V::llama_bpe;
+    const std::string* const pre = key<std::string>("pre");
+    const auto add = [&](const char* name, bool usual) {
+      const bool* const said = key<bool>(name);
+      return said != nullptr ? *said : usual;
+    };
+    const auto id = [&](const char* name, std::optional<std::uint32_t> usual) {
+      const std::uint32_t* const said = key<std::uint32_t>(name);
+      return said != nullptr ? std::optional(*said) : usual;
+    };
+    const auto usual_begin = byte_level  ? std::optional<std::uint32_t>(11)
+                             : pieces    ? std::optional<std::uint32_t>(1)
+                             : wordpiece ? std::optional<std::uint32_t>(101)
+                                         : std::nullopt;
+    Around around;
+    const bool begins = byte_level ? pre != nullptr && begins_texts(*pre) : pieces;
+    if (wordpiece || add("add_bos_token", begins))
+      if (const auto begin = id("bos_token_id", usual_begin)) around.before.push_back(*begin);
+    if (wordpiece)
+      around.behind.push_back(id("seperator_token_id", 102).value());
+    else if (add("add_eos_token", !byte_level && !pieces))
+      around.behind.push_back(id("eos_token_id", byte_level ? 11 : pieces ? 2 : 1).value());
+    return around;
+  }
+
+  // The value of a key that is written; null if there is none of this kind.
+  template <typename Value>
+  const Value* key(std::string_view name) const {
+    for (const GgufTokenizerKey& one : result_.keys)
+      if (one.name == fmt::format("tokenizer.ggml.{}", name)) return std::get_if<Value>(&one.value);
+    return nullptr;
   }
 
   // As llama.cpp's converter, which takes SentencePiece's own pieces alone: T5's sentinels are not among

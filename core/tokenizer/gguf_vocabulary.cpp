@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/tokenizer/unicode.h"
 #include "core/tokenizer/vocabulary.h"
 
 #include <algorithm>
@@ -406,6 +407,28 @@ GgufTokens xlm_roberta_tokens(const ModelTokenizer& model, const Tokenizer& toke
     set(tokens, piece.id, piece.text, static_cast<float>(piece.score), type);
   }
   return tokens;
+}
+
+bool merges_matter(const Tokenizer& tokenizer) {
+  Tokenizer merging = tokenizer;
+  merging.ignore_merges = false;
+  const auto model = word_model(merging);
+  std::set<std::uint32_t> added;
+  for (const AddedToken& token : merging.added) added.insert(token.id);
+  std::vector<std::uint32_t> ids;
+  return std::ranges::any_of(merging.pieces, [&](const VocabularyPiece& piece) {
+    if (added.contains(piece.id)) return false;
+    ids.clear();
+    model->encode(piece.text, ids);
+    return ids != std::vector{piece.id};
+  });
+}
+
+bool has_all_bytes(const Tokenizer& tokenizer) {
+  const Vocabulary vocabulary(tokenizer);
+  for (unsigned byte = 0; byte < 256; ++byte)
+    if (!vocabulary.id(byte_level_character(static_cast<unsigned char>(byte)))) return false;
+  return true;
 }
 
 }  // namespace loadline::tokenizer

@@ -49,6 +49,12 @@ GgufTokens unigram_tokens(const ModelTokenizer& model);
 GgufTokens llama_bpe_tokens(const ModelTokenizer& model, const Tokenizer& tokenizer);
 GgufTokens xlm_roberta_tokens(const ModelTokenizer& model, const Tokenizer& tokenizer);
 
+// Whether the merges make anything but itself of a word that is a piece, as words of ignore_merges do not
+// show.
+bool merges_matter(const Tokenizer& tokenizer);
+// Whether every byte has a piece of its own.
+bool has_all_bytes(const Tokenizer& tokenizer);
+
 // --- The id by which llama.cpp knows how a tokenizer cuts texts: the GGUF key tokenizer.ggml.pre.
 
 // Encodes the fixed text of assets/tokenizers/pre_tokenizers.json and looks the hash of its ids up there. The
@@ -64,6 +70,11 @@ std::string pre_tokenizer_doubt(std::string_view id, const Tokenizer& tokenizer)
 
 // The steps of the first rule that names this id, for the way back; nothing if no rule does.
 std::optional<std::vector<std::string>> steps_of_pre_tokenizer(std::string_view id);
+
+// What llama.cpp does by the id alone, which no key says: whether a word that is a piece is taken whole,
+// whatever the merges make of it; whether texts begin with a token if the key add_bos_token is not there.
+bool takes_whole_words(std::string_view id);
+bool begins_texts(std::string_view id);
 
 // The steps in words, as the rules spell them: "Digits one by one", "ByteLevel".
 std::vector<std::string> pre_tokenizer_steps(const Tokenizer& tokenizer);

@@ -202,9 +202,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
 
-// Pre-tokenizers of llama.cpp that look a whole word up before they merge, and that normalize texts.
-constexpr std::array<std::string_view, 8> kWholeWords = {"llama3",    "llama-v3", "llama-bpe", "falcon3",
-                                                         "falcon-h1", "pixtral",  "lfm2",      "tekken"};
+// Pre-tokenizers that normalize texts.
 constexpr std::array<std::string_view, 1> kComposed = {"qwen2"};
 
 template <std::size_t n>
@@ -328,9 +326,8 @@ class Writer {
     model_ = fmt::format(
         R"({{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,)"
         R"("fuse_unk":false,"byte_fallback":false,"ignore_merges":{},"vocab":{},"merges":{}]}})",
-        holds(kWholeWords, keys_.pre), vocabulary(), merges);
-    around_texts(
-        keys_.flag("add_bos_token").value_or(holds(kWholeWords, keys_.pre) && keys_.pre != "tekken"));
+        takes_whole_words(keys_.pre), vocabulary(), merges);
+    around_texts(keys_.flag("add_bos_token").value_or(begins_texts(keys_.pre)));
     return true;
   }
 

@@ -116,6 +116,26 @@ std::optional<std::vector<std::string>> steps_of_pre_tokenizer(std::string_view 
   return std::nullopt;
 }
 
+namespace {
+
+// llama.cpp's llama_vocab::impl::load() (src/llama-vocab.cpp, autumn 2026).
+constexpr std::array<std::string_view, 9> kLlama3 = {
+    "llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"};
+constexpr std::array<std::string_view, 4> kWholeWords = {"tekken", "minicpm5", "youtu",
+                                                         "granite-embed-multi-97m"};
+constexpr std::array<std::string_view, 2> kBegin = {"tekken", "chameleon"};
+
+template <std::size_t n>
+bool holds(const std::array<std::string_view, n>& ids, std::string_view id) {
+  return std::ranges::find(ids, id) != ids.end();
+}
+
+}  // namespace
+
+bool takes_whole_words(std::string_view id) { return holds(kLlama3, id) || holds(kWholeWords, id); }
+
+bool begins_texts(std::string_view id) { return holds(kLlama3, id) || holds(kBegin, id); }
+
 std::string pre_tokenizer_doubt(std::string_view id, const Tokenizer& tokenizer) {
   const std::vector<std::string> found = ids_of_steps(pre_tokenizer_steps(tokenizer));
   if (std::ranges::find(found, id) != found.end()) return {};

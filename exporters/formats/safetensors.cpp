@@ -6,6 +6,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/forward/family/settings.h"
 #include "exporters/exporter.h"
 #include "exporters/formats/formats.h"
 #include "exporters/gguf/gguf.h"
@@ -202,6 +203,30 @@ void note_own_names(const graph::MetaGraph& gguf, Layout& layout) {
                        safe_display(architecture == nullptr ? "" : *architecture, 60)));
 }
 
+// Where weights are unpacked, every setting of how they were packed must be accounted for. Notes on those
+// that `options` ignores.
+std::vector<std::string> check_packing(const graph::MetaGraph& graph, const std::vector<Slot>& slots,
+                                       const ExportOptions& options) {
+  const std::string* const text = graph::find_text(graph, graph::kConfigKey);
+  const bool unpacks = std::ranges::any_of(slots, [](const Slot& slot) {
+    return std::ranges::any_of(slot.recipe.steps, [](const convert::RecipeStep& step) {
+      return step.kind == convert::StepKind::unpack;
+    });
+  });
+  std::vector<forward::Setting> left;
+  if (unpacks && text != nullptr) {
+    const std::string name(graph::kConfigKey);
+    left = forward::unaccounted_packing(forward::ModelConfig(*text, name).settings(),
+                                        forward::PackedUse::unpack);
+  }
+  check_ignored(left, options);
+  left = ignored_settings(left, options, std::string(graph::kConfigKey),
+                          "how these weights were packed is not understood");
+  if (left.empty()) return {};
+  return {
+      fmt::format("{}: ignored, so the weights may differ from the model's", forward::settings_text(left))};
+}
+
 }  // namespace
 
 bool safetensors_carries(const graph::MetaGraph&, const graph::MetaEntry& entry) {
@@ -215,7 +240,6 @@ Layout safetensors_layout(const graph::MetaGraph& graph, const ExportOptions& op
                           const std::string& out) {
   auto restored = hugging_face_model(graph, options);
   const bool is_restored = restored.has_value();
-  if (!is_restored) check_ignored({}, options);  // nothing is compared: none can match
   HuggingFaceModel model = is_restored ? std::move(*restored) : HuggingFaceModel();
   const bool is_file = out.ends_with(".safetensors");
   if (is_file) model.held_keys.clear();  // nothing lies beside it
@@ -227,6 +251,8 @@ Layout safetensors_layout(const graph::MetaGraph& graph, const ExportOptions& op
     note_own_names(graph, builder.layout());
   if (!is_restored) {
     model.slots = output_slots(graph, options);
+    for (const std::string& note : check_packing(graph, model.slots, options))
+      builder.layout().notes.push_back({graph::Severity::warning, {}, note});
     if (const std::string* const text = graph::find_text(graph, graph::kConfigKey))
       model.config = options.outtype ? cast_config(*text, *options.outtype, !graph.logical.empty()) : *text;
   }

@@ -503,7 +503,9 @@ GgufModel gguf_model(const graph::MetaGraph& graph, const ExportOptions& options
   const FolderFiles beside = folder_files(graph, options.follow_links, options.tokenizer_folder);
   std::vector<forward::Setting> unheeded = map.unaccounted;
   std::ranges::move(further_modules(beside.files), std::back_inserter(unheeded));
-  if (auto packing = unread_packing(graph, mapped.config)) unheeded.push_back(std::move(*packing));
+  if (auto packing = unread_packing(graph, mapped.config);
+      packing && std::ranges::find(unheeded, packing->name, &forward::Setting::name) == unheeded.end())
+    unheeded.push_back(std::move(*packing));
   tokenizer::GgufTokenizer tokenizer;
   if (options.tokenizer)
     tokenizer = tokenizer_of(mapped.text, options.pre_tokenizer, beside, model.files_read);

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/tasks.h"
 #include "core/base/text.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/model/known_models.h"
 #include "core/graph/name.h"
 #include "core/graph/names/file_names.h"
@@ -28,6 +29,20 @@ namespace {
 
 constexpr std::size_t kMostConfig = 4 << 20;
 
+// What generation_config.json changes of the passes that a load is followed by.
+void note_generation(const Source& source, graph::MetaGraph& graph) {
+  const auto file = source.open_sibling("generation_config.json");
+  if (!file || file->size() > kMostConfig) return;
+  const std::string text = file->head(kMostConfig);
+  try {
+    for (const forward::Setting& setting :
+         forward::unaccounted_generation(forward::generation_settings(text)))
+      graph.note(graph::Severity::info, {}, "{}", forward::generation_note(setting));
+  } catch (const Error&) {
+    graph.note(graph::Severity::info, {}, "generation_config.json is not a JSON object and was not read");
+  }
+}
+
 }  // namespace
 
 Match sniff_hf_config(std::string_view head, std::string_view path) {
@@ -46,6 +61,7 @@ graph::MetaGraph read_hf_config(const Source& source) {
       forward::config_graph(source.file->head(kMostConfig), source.file->path(),
                             *(source.assets ? source.assets() : forward::built_in_assets()));
   graph.files.push_back({source.file->path(), source.file->size()});
+  note_generation(source, graph);
   return graph;
 }
 
@@ -59,6 +75,7 @@ void add_config(const Source& source, graph::MetaGraph& graph) {
   if (!is_valid_utf8(text))
     return graph.note(graph::Severity::warning, {}, "config.json is not UTF-8 and was not read");
   graph.metadata.push_back({std::string(graph::kConfigKey), std::move(text)});
+  note_generation(source, graph);
 }
 
 // --- Opens shards and reads them on several threads.

@@ -572,6 +572,29 @@ TEST(NumberFaults, OfBlocksAreThoseOfTheirScales) {
   }
 }
 
+TEST(NumberFaults, OfBlocksAreNumbersThatEndInNothing) {
+  using Counts = std::pair<std::uint64_t, std::uint64_t>;
+  Floats numbers = random_floats(512, 3);
+  const auto found = [&](graph::DType type) {
+    return faults_of(graph::DType::f32, numbers, quantized(type));
+  };
+  numbers[300] = 1e6f;  // Q6_K's scale is for 4096 times as much
+  EXPECT_EQ(found(graph::DType::q6_k), Counts(0, 0));
+  numbers[300] = 1e30f, numbers[301] = -1e30f, numbers[302] = 1e20f;  // the search's sums overflow: all is 0
+  EXPECT_EQ(found(graph::DType::q6_k), Counts(2, 0));
+  EXPECT_EQ(found(graph::DType::mxfp4), Counts(0, 0)) << "its scale has 8 bits of exponent";
+  for (const graph::DType type : {graph::DType::q3_k, graph::DType::iq4_nl, graph::DType::iq4_xs,
+                                  graph::DType::q2_k, graph::DType::q5_k, graph::DType::tq2_0}) {
+    SCOPED_TRACE(graph::dtype_info(type).name);
+    EXPECT_GE(found(type).first, 1u);
+  }
+  numbers = random_floats(512, 3);
+  numbers[300] = 2688;  // the greatest level of the greatest scale
+  EXPECT_EQ(found(graph::DType::nvfp4), Counts(0, 0));
+  numbers[300] = 20000;
+  EXPECT_EQ(found(graph::DType::nvfp4), Counts(1, 0));
+}
+
 constexpr graph::DType kTypes[] = {graph::DType::q8_0, graph::DType::q4_0, graph::DType::q5_1,
                                    graph::DType::q4_k, graph::DType::q6_k, graph::DType::iq4_xs};
 

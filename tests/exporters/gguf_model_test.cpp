@@ -250,6 +250,27 @@ TEST(GgufModels, WhatDoesNotFitIsSaid) {
   EXPECT_FALSE(forward::gguf_config(with_key("general.architecture", std::string("*"))));
 }
 
+TEST(GgufModels, KeysThatNobodyReadsMakeAnEstimate) {
+  const testing::TemporaryFolder folder;
+  graph::MetaGraph graph = gguf_of(fmt::format(R"({{"model_type":"qwen2",{}}})", kSmall), folder);
+  EXPECT_TRUE(pass_of(graph, "ggml").bound->unaccounted.empty());
+  const auto with = [&](std::string key, graph::MetaValue value) {
+    graph::MetaGraph more = graph;
+    more.metadata.push_back({std::move(key), std::move(value)});
+    const forward::ForwardModel model = pass_of(more, "ggml");
+    EXPECT_EQ(forward::settings_text(forward::model_claims(more, *forward::built_in_assets()).unaccounted),
+              forward::settings_text(model.bound->unaccounted));
+    return forward::settings_text(model.bound->unaccounted);
+  };
+  EXPECT_EQ(with("qwen2.of_nobody", std::uint32_t{7}), "'qwen2.of_nobody' is 7");
+  EXPECT_EQ(with("qwen2.attention.sliding_window", std::uint32_t{4096}),
+            "'qwen2.attention.sliding_window' is 4096");
+  EXPECT_EQ(with("qwen2.of_nobody", std::uint32_t{0}), "");  // counts nothing
+  EXPECT_EQ(with("qwen2.rope.of_nobody", 2.5f), "");
+  EXPECT_EQ(with("other.of_nobody", std::uint32_t{7}), "");
+  EXPECT_EQ(with("tokenizer.ggml.of_nobody", std::uint32_t{7}), "");
+}
+
 // An unknown architecture with the usual keys has a cache all the same.
 TEST(GgufModels, UnknownArchitecturesAreEstimated) {
   const testing::TemporaryFolder folder;

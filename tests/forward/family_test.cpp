@@ -288,6 +288,89 @@ TEST(Bind, SettingsThatNobodyReadsAreLeft) {
   EXPECT_EQ(left(R"({"size":7,"big":1,"older":2,"bigger":3})"), "'bigger' is 3");
 }
 
+// A row of the asset goes before the rule that nothing grows by what is turned off.
+TEST(Bind, SettingsThatAnAssetLimitsAreLeftWhenTheyAreOff) {
+  const auto left = [](std::string_view config) {
+    const forward::Architecture architecture = forward::parse_architecture(
+        R"json({"family":"f","settings":{"affine":"value"},"let":{"shown":"given('older') ? older ?? 1 : 2"},
+                "main":["x = embed ids @w[shown, 2]"]})json",
+        "a.json");
+    const forward::ModelConfig model(config, "config.json");
+    const forward::BoundModel bound = forward::bind_architecture(architecture, model, nullptr);
+    return fmt::format("{} {}", bound.asked.front().shape[0], forward::settings_text(bound.unaccounted));
+  };
+  EXPECT_EQ(left(R"({"affine":true,"older":3})"), "3 ");
+  EXPECT_EQ(left(R"({"affine":false,"older":null})"), "1 'affine' is false");
+  EXPECT_EQ(left(R"({"of_nobody":false})"), "2 ");
+}
+
+std::string packing_left(std::string_view quantization, forward::PackedUse use) {
+  const forward::ModelConfig config(
+      fmt::format(R"({{"hidden_size":8,"quantization_config":{}}})", quantization), "config.json");
+  return forward::settings_text(forward::unaccounted_packing(config.settings(), use));
+}
+
+TEST(PackedSettings, AreAccountedForByWhatIsMadeOfThem) {
+  using Use = forward::PackedUse;
+  const std::string gptq = R"({"quant_method":"gptq","bits":4,"group_size":128,"desc_act":true,"sym":true,
+      "damp_percent":0.1,"dataset":"c4","checkpoint_format":"gptq","meta":{"quantizer":["x"]}})";
+  EXPECT_EQ(packing_left(gptq, Use::unpack), "");
+  EXPECT_EQ(packing_left(gptq, Use::stored), "");
+  const std::string alone = packing_left(gptq, Use::foretell);  // no size follows from these settings
+  EXPECT_NE(alone.find(R"('quantization_config.quant_method' is "gptq")"), std::string::npos) << alone;
+  const std::string fp8 = R"({"quant_method":"fp8","weight_block_size":[128,128],"fmt":"e4m3",
+      "activation_scheme":"dynamic","scale_fmt":"ue8m0","modules_to_not_convert":["lm_head"]})";
+  for (const Use use : {Use::unpack, Use::stored, Use::foretell}) EXPECT_EQ(packing_left(fp8, use), "");
+  // experts in another type than all else
+  EXPECT_EQ(packing_left(R"({"quant_method":"fp8","moe_quant_algo":"NVFP4"})", Use::foretell),
+            R"('quantization_config.moe_quant_algo' is "NVFP4")");
+  for (const Use use : {Use::unpack, Use::stored, Use::foretell}) {
+    EXPECT_EQ(packing_left(R"({"quant_method":"fp8","of_nobody":[1,2]})", use),
+              "'quantization_config.of_nobody' is [1,2]");
+    EXPECT_EQ(packing_left(R"({"transform_config":{"u":{"type":"hadamard"}}})", use),
+              R"('quantization_config.transform_config.u.type' is "hadamard")");
+  }
+  // values that no reader knows
+  EXPECT_EQ(packing_left(R"({"quant_method":"higgs"})", Use::unpack),
+            R"('quantization_config.quant_method' is "higgs")");
+  EXPECT_EQ(packing_left(R"({"quant_method":"awq","version":"gemv_fast"})", Use::unpack),
+            R"('quantization_config.version' is "gemv_fast")");
+  EXPECT_EQ(packing_left(R"({"sparsity_config":{"format":"sparse-24-bitmask","ignore":[]}})", Use::stored),
+            R"('quantization_config.sparsity_config.format' is "sparse-24-bitmask")");
+  // of the cache, which the numbers of weights do not depend on
+  const std::string cache = R"({"quant_method":"modelopt","kv_cache_quant_algo":"FP8"})";
+  EXPECT_EQ(packing_left(cache, Use::unpack), "");
+  EXPECT_EQ(packing_left(cache, Use::stored), R"('quantization_config.kv_cache_quant_algo' is "FP8")");
+  const forward::ModelConfig mlx(R"({"quantization":{"group_size":64,"bits":4,"mode":"affine",
+      "model.layers.0.mlp":{"group_size":32,"bits":8},"of_nobody":1}})",
+                                 "config.json");
+  EXPECT_EQ(forward::settings_text(forward::unaccounted_packing(mlx.settings(), Use::unpack)),
+            "'quantization.of_nobody' is 1");
+}
+
+TEST(GenerationSettings, AreThoseThatAPassDoesNotCount) {
+  const auto left = [](std::string_view text) {
+    return forward::settings_text(forward::unaccounted_generation(forward::generation_settings(text)));
+  };
+  EXPECT_EQ(
+      left(R"({"use_cache":true,"max_length":2048,"do_sample":true,"temperature":0.6,"eos_token_id":[1,2],
+      "num_beams":1,"transformers_version":"5.0","cache_implementation":null})"),
+      "");
+  EXPECT_EQ(left(R"({"use_cache":false})"), "'generation_config.use_cache' is false");
+  EXPECT_EQ(left(R"({"cache_implementation":"static","num_beams":4})"),
+            R"('generation_config.cache_implementation' is "static", 'generation_config.num_beams' is 4)");
+  EXPECT_EQ(left(R"({"of_nobody":{"a":1}})"), "'generation_config.of_nobody.a' is 1");
+  EXPECT_THROW(left("[1]"), Error);
+  // config.json of older models has some, and much else
+  const forward::ModelConfig config(R"({"hidden_size":8,"num_beams":6,"max_length":20,"of_nobody":1})", "c");
+  EXPECT_EQ(forward::settings_text(forward::unaccounted_generation(config.settings())), "'num_beams' is 6");
+  const forward::Setting setting{"generation_config.use_cache", "false"};
+  const auto read = forward::setting_of_note(forward::generation_note(setting));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(forward::settings_text({*read}), forward::settings_text({setting}));
+  EXPECT_FALSE(forward::setting_of_note("generation_config.json is not a JSON object and was not read"));
+}
+
 // What stands at the top is another part's, but for what holds for all parts.
 TEST(ModelConfig, TheTopLeaksNothingIntoTheLanguageModel) {
   const auto of = [](std::string_view json) { return forward::ModelConfig(json, "config.json"); };

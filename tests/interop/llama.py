@@ -176,8 +176,8 @@ def decoder_logits(path, tokens, decoded):
     return found
 
 
-def token_ids(path, text):
-    """What the file's own tokenizer makes of a text, without special tokens around it."""
+def token_ids(path, text, special=False):
+    """What the file's own tokenizer makes of a text, with special tokens around it or without."""
     c, ffi = library()
     how = c.llama_model_default_params()
     how.vocab_only = True
@@ -186,6 +186,6 @@ def token_ids(path, text):
         raise RuntimeError(f"llama.cpp did not load {path}")
     data = text.encode()
     out = ffi.new("llama_token[]", len(data) + 8)
-    count = c.llama_tokenize(c.llama_model_get_vocab(model), data, len(data), out, len(data) + 8, False, False)
+    count = c.llama_tokenize(c.llama_model_get_vocab(model), data, len(data), out, len(data) + 8, special, False)
     c.llama_model_free(model)
     return [out[i] for i in range(count)]

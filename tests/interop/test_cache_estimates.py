@@ -42,6 +42,15 @@ CASES = {
 # families that Loadline describes, whose states do not grow: equal
 DESCRIBED = {"mamba": dict(state_size=8), "mamba2": dict(num_heads=8, head_dim=16, state_size=8, n_groups=1), "falcon_mamba": dict(state_size=8)}
 TOKENS = (128, 1100)
+# encoders and decoders: settings, each changed once
+BART = dict(d_model=64, encoder_layers=2, decoder_layers=3, encoder_attention_heads=2, decoder_attention_heads=4, encoder_ffn_dim=96,
+            decoder_ffn_dim=96, vocab_size=320, max_position_embeddings=256, pad_token_id=0)
+T5 = dict(d_model=64, d_kv=12, d_ff=96, num_layers=2, num_decoder_layers=3, num_heads=4, vocab_size=320)
+PAIRS = {"bart": BART, "mbart": BART, "marian": dict(BART, decoder_start_token_id=0), "pegasus": BART, "blenderbot": BART,
+         "t5": T5, "mt5": T5, "umt5": T5, "longt5": T5}
+CHANGES = [{}, {"d_model": 128}, {"encoder_layers": 4}, {"decoder_layers": 1}, {"encoder_attention_heads": 8}, {"decoder_attention_heads": 8},
+           {"num_layers": 4}, {"num_decoder_layers": 1}, {"num_heads": 8}, {"d_kv": 24}, {"scale_embedding": True}, {"tie_word_embeddings": False},
+           {"share_encoder_decoder_embeddings": False}, {"max_position_embeddings": 512}, {"is_gated_act": True}]
 
 
 def held(value, seen):
@@ -94,6 +103,33 @@ class CacheEstimates(unittest.TestCase):
                         self.assertLessEqual(most, right * 1.01)
             judged += 1
         self.assertGreaterEqual(judged, 12)
+
+    def test_encoders_and_decoders(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path, tokens, judged = pathlib.Path(folder.name), 40, 0
+        ids = torch.zeros((1, tokens), dtype=torch.long, device="meta")
+        save_file({"model.x.weight": torch.zeros(8, 8, dtype=torch.bfloat16)}, path / "model.safetensors")
+        for kind, usual in PAIRS.items():
+            for change in CHANGES:
+                if change and next(iter(change)) not in transformers.AutoConfig.for_model(kind).to_dict():
+                    continue
+                config = transformers.AutoConfig.for_model(kind, **dict(usual, **change))
+                with torch.device("meta"):
+                    model = transformers.AutoModelForSeq2SeqLM.from_config(config, dtype=torch.bfloat16).eval()
+                model.config.architectures = [type(model).__name__]
+                model.config.save_pretrained(path)
+                with self.subTest(kind=kind, change=change), torch.no_grad():
+                    right = held(model(input_ids=ids, decoder_input_ids=ids, use_cache=True).past_key_values, set())
+                    told = json.loads(loadline("plan", path, "--method", "staged_ring", "--seq", 1, "--past", tokens - 1,
+                                               "--cache-dtype", "bf16", "--json"))["forward"]
+                    least, most = told["kv_bytes_least"], told["kv_bytes"]
+                    # the text that the encoder reads is taken to be as long, as a note says
+                    self.assertEqual(most, right, told["kv_notes"])
+                    self.assertLessEqual(least, right)
+                judged += 1
+        print(f"  {judged} configurations of encoders and decoders")
+        self.assertGreater(judged, 50)
 
     def test_states_of_described_families(self):
         folder = tempfile.TemporaryDirectory()

@@ -11,7 +11,7 @@ import unicodedata
 import unittest
 
 import transformers
-from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers, processors
 
 import llama
 import texts as many_texts
@@ -37,6 +37,9 @@ ADDED = {
     "special": {"special": True}, "special lstrip": {"special": True, "lstrip": True}, "special rstrip": {"special": True, "rstrip": True},
     "special single_word": {"special": True, "single_word": True}, "special normalized": {"special": True, "normalized": True},
 }
+# templates around a text; without tokenizer_config.json they alone say what begins and ends it
+TEMPLATES = {"none": "$A", "begin": "<s> $A", "end": "$A </s>", "begin and end": "<s> $A </s>", "two begin": "<s> <unk> $A", "two end": "$A <unk> </s>",
+             "twice": "$A </s> $A", "other begin": "<unk> $A"}
 AROUND = ["a <Tok> b", "a<Tok>b", "x  <Tok>  y", "<Tok>", "<Tok><Tok>\n<Tok>", "<tok> b", "word<Tok> 3"]
 
 
@@ -74,7 +77,24 @@ class GgufCuts(unittest.TestCase):
         for text in (*self.texts, *AROUND):
             if text:
                 self.assertEqual(llama.token_ids(self.folder.parent / "m.gguf", text), own.encode(text, add_special_tokens=False).ids, repr(text))
+        for text in AROUND:
+            self.assertEqual(llama.token_ids(self.folder.parent / "m.gguf", text, special=True), own.encode(text).ids, repr(text))
         return "followed"
+
+    def with_whole_word(self, own, ignore):
+        """The first word of the texts that is cut into two pieces becomes a piece; its merges go with it."""
+        told = json.loads(own.to_str())
+        word = next(piece for text in self.texts for piece, _ in own.pre_tokenizer.pre_tokenize_str(text)
+                    if len(own.encode(text).ids) > 1 and piece not in told["model"]["vocab"] and len(piece) > 3)
+        told["model"]["vocab"][word] = own.get_vocab_size()
+        told["model"]["ignore_merges"] = ignore
+        self.replaced = Tokenizer.from_str(json.dumps(told))
+
+    def without_byte(self, own):
+        told = json.loads(own.to_str())
+        del told["model"]["vocab"]["\u0101"]  # stands for the byte 1
+        told["model"]["unk_token"] = "<unk>"
+        self.replaced = Tokenizer.from_str(json.dumps(told))
 
     def test_each(self):
         print(f"xllamacpp {llama.version()}, tokenizers {importlib.metadata.version('tokenizers')}")
@@ -87,10 +107,23 @@ class GgufCuts(unittest.TestCase):
         for name, flags in ADDED.items():
             add = lambda own, flags=flags: (own.add_special_tokens if flags.get("special") else own.add_tokens)([AddedToken("<Tok>", **{"normalized": False, **flags})])
             cases.append((f"added token {name}", [f"added_tokens.{flag}" for flag in flags], add))
+        special = [(token, Tokenizer.from_str(self.base).token_to_id(token)) for token in ("<s>", "</s>", "<unk>")]
+        for name, template in TEMPLATES.items():
+            processor = processors.TemplateProcessing(single=template, pair="$A $B", special_tokens=special)
+            cases.append((f"template {name}", ["post_processor"], lambda own, processor=processor: setattr(own, "post_processor", processor)))
+        cases.append(("RobertaProcessing", ["post_processor"], lambda own: setattr(own, "post_processor", processors.RobertaProcessing(special[1], special[0]))))
+        cases.append(("BertProcessing", ["post_processor"], lambda own: setattr(own, "post_processor", processors.BertProcessing(special[1], special[0]))))
+        # as it is trained, the merges make every piece; then a whole word that they do not make
+        cases.append(("ignore_merges without effect", [], lambda own: setattr(own.model, "ignore_merges", True)))
+        cases.append(("ignore_merges", ["model.ignore_merges"], lambda own: self.with_whole_word(own, True)))
+        cases.append(("a piece that no merge makes", [], lambda own: self.with_whole_word(own, False)))
+        cases.append(("unk_token", [], lambda own: setattr(own.model, "unk_token", "<unk>")))
+        cases.append(("unk_token for a byte", ["model.unk_token"], lambda own: self.without_byte(own)))
         counts = collections.defaultdict(list)
         for name, names, change in cases:
-            own = Tokenizer.from_str(self.base)
+            self.replaced, own = None, Tokenizer.from_str(self.base)
             change(own)
+            own = self.replaced or own
             with self.subTest(name):
                 counts[self.verdict(own, names)].append(name)
         for verdict, which in counts.items():

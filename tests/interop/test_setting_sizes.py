@@ -24,7 +24,8 @@ from test_settings import configuration
 NAMED = {"residual_in_fp32"}
 # Published files hold the layers that predict further tokens, which transformers leaves out; and it takes a null beside a
 # text model for "not tied", where every text model's class refuses one.
-NOT_JUDGED = {"num_nextn_predict_layers", "tie_word_embeddings null"}
+# A part's own settings are those of its class; without them it has the sizes of a published model.
+NOT_JUDGED = {"num_nextn_predict_layers", "tie_word_embeddings null", "text_config", "vision_config"}
 EVERY = 1 if os.environ.get("LOADLINE_ALL_SETTINGS") else 12
 TOKENS = 24
 
@@ -44,13 +45,24 @@ def saved_shapes(kind, net, folder):
         return {ours + name.removeprefix(theirs): file.get_slice(name).get_shape() for name in file.keys()}
 
 
+def tokens_of(kind):
+    return 9 if kind.startswith("Whisper") else TOKENS  # half of its positions are more
+
+
 def cache_bytes(kind, net):
-    """Of TOKENS tokens; None for what has no cache."""
-    if not kind.endswith(("ForCausalLM", "LMHeadModel")) or kind.startswith(("Bert", "Roberta")):
+    """Of all tokens, and of as many for an encoder, or of its sound; None for what has no cache."""
+    ids = torch.zeros((1, tokens_of(kind)), dtype=torch.long, device="meta")
+    if kind.startswith("Whisper"):
+        sound = (1, net.config.num_mel_bins, 2 * net.config.max_source_positions)
+        inputs = {"input_features": torch.zeros(sound, dtype=torch.bfloat16, device="meta"), "decoder_input_ids": ids}
+    elif kind in ("T5ForConditionalGeneration", "MT5ForConditionalGeneration"):
+        inputs = {"input_ids": ids, "decoder_input_ids": ids}
+    elif kind.endswith(("ForCausalLM", "LMHeadModel")) and not kind.startswith(("Bert", "Roberta")):
+        inputs = {"input_ids": ids}
+    else:
         return None
-    ids = torch.zeros((1, TOKENS), dtype=torch.long, device="meta")
     with torch.no_grad():
-        out = net(input_ids=ids, use_cache=True)
+        out = net(**inputs, use_cache=True)
     return held(out.past_key_values if hasattr(out, "past_key_values") else out.cache_params, set())
 
 
@@ -89,7 +101,7 @@ class SettingSizes(unittest.TestCase):
         if different:
             return "wrong", different[:4]
         if cache is not None:
-            code, plan = told("plan", self.path, "--method", "staged_ring", "--seq", 1, "--past", TOKENS - 1, "--cache-dtype", "bf16")
+            code, plan = told("plan", self.path, "--method", "staged_ring", "--seq", 1, "--past", tokens_of(kind) - 1, "--cache-dtype", "bf16")
             forward = plan.get("forward", {})
             least, most = forward.get("kv_bytes_least", 0), forward.get("kv_bytes", 0)
             # a layer with a window keeps one position less than it

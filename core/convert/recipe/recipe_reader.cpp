@@ -57,6 +57,28 @@ float rounded(float value, graph::DType dtype) {
 
 bool is_special(float value) { return (bits_of(value) & 0x7FFFFFFFu) >= F32::kInfinity; }
 
+// The greatest finite number that blocks of the type hold whatever else is in them: that of their scale.
+float most_of_scale(graph::DType dtype) {
+  constexpr float kMostHalf = 65504, kMostE4m3 = 448 * 6;
+  return dtype == graph::DType::nvfp4 ? kMostE4m3 : kMostHalf;
+}
+
+// Of one block: the numbers that count for its scale, and of which hardly anything is left. A search for a
+// scale whose sums overflow ends in 0, and a scale of 8 bits stays at its greatest.
+std::uint64_t lost_in_block(std::span<const double> before, std::span<const double> after, double least) {
+  double greatest = 0;
+  for (const double number : before)
+    if (std::isfinite(number)) greatest = std::max(greatest, std::abs(number));
+  if (greatest <= least) return 0;
+  std::uint64_t lost = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const double size = std::abs(before[i]);
+    const bool counts = size > least && size >= greatest / 2 && std::isfinite(before[i]);
+    lost += counts && std::isfinite(after[i]) && std::abs(after[i]) < size / 4;
+  }
+  return lost;
+}
+
 // Compared number by number: of few parts of few tensors.
 NumberFaults faults_in(graph::DType from, std::span<const std::byte> before, graph::DType to,
                        std::span<const std::byte> after) {
@@ -75,6 +97,10 @@ NumberFaults faults_in(graph::DType from, std::span<const std::byte> before, gra
         ++faults.special;
       else if (!std::isfinite(b[i]))
         ++faults.overflowed;
+    const std::size_t block = graph::dtype_info(to).block_elements;
+    for (std::size_t i = 0; block > 1 && i < part; i += block)
+      faults.overflowed += lost_in_block(std::span(a).subspan(i, block), std::span(b).subspan(i, block),
+                                         static_cast<double>(most_of_scale(to)));
   }
   return faults;
 }
@@ -512,11 +538,10 @@ class RecipeReader::Impl {
 
   void read_quantized(Node& node, const Region& region, Bytes out) {
     quantize_region(node, region, out);
-    // of smaller numbers every scale is one of F16
-    constexpr float kMostHalf = 65504;
+    // of smaller numbers every scale is a number of its type
     std::uint32_t most = 0;
     for (const float number : node.floats) most = std::max(most, bits_of(number) & 0x7FFFFFFFu);
-    if (most > bits_of(kMostHalf))
+    if (most > bits_of(most_of_scale(node.form.dtype)))
       count_faults(node, graph::DType::f32, std::as_bytes(std::span(node.floats)), out);
   }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -165,6 +166,8 @@ class Binder {
   // has('NAME'): whether the file holds that tensor; null without a file. NAME may hold expressions, as the
   // name of a weight may, but no has(): the text may come from the configuration and recurse without end.
   std::optional<assets::Datum> call(std::string_view function, std::span<const assets::Datum> arguments) {
+    if (function == "given" && arguments.size() == 1 && arguments[0].text() != nullptr)
+      return assets::Datum(std::int64_t{model_.config.given(*arguments[0].text())});
     if (function != "has") return std::nullopt;
     if (!header_ || arguments.size() != 1 || arguments[0].text() == nullptr) return assets::Datum();
     if (asking_) here_.fail("has() within has()");
@@ -482,13 +485,34 @@ class Binder {
   }
 
   void account() {
-    model_.unaccounted = read_.unaccounted(model_.config.settings(), Reach::numbers);
-    std::erase_if(model_.unaccounted, [&](const Setting& setting) {
+    const std::vector<Setting> all = model_.config.settings();
+    model_.unaccounted = read_.unaccounted(all, Reach::numbers);
+    std::erase_if(model_.unaccounted, [&](const Setting& setting) { return row_of(setting) == true; });
+    // what the asset says of a setting that it does not read goes before what holds for all models
+    for (const Setting& setting : all)
+      if (!read_.reads(setting.name) && row_of(setting) == false &&
+          std::ranges::find(model_.unaccounted, setting.name, &Setting::name) == model_.unaccounted.end())
+        model_.unaccounted.push_back(setting);
+    std::vector<Setting> packing =
+        unaccounted_packing(all, header_ ? PackedUse::stored : PackedUse::foretell);
+    // weights that are stored as they are would be packed by who loads them
+    constexpr std::string_view kMethod = "quantization_config.quant_method";
+    if (header_ && header_->graph().logical.empty() &&
+        std::ranges::find(packing, kMethod, &Setting::name) == packing.end())
+      std::ranges::copy_if(all, std::back_inserter(packing),
+                           [&](const Setting& setting) { return setting.name == kMethod; });
+    std::ranges::move(packing, std::back_inserter(model_.unaccounted));
+  }
+
+  // Whether a row of the asset accounts for the setting with its value; nothing without a row.
+  std::optional<bool> row_of(const Setting& setting) {
+    std::optional<bool> accounted;
+    for (const auto& [pattern, holds] : architecture_.settings) {
+      if (!graph::glob_matches(pattern, setting.name)) continue;
       names_.insert_or_assign("value", model_.config.get(setting.name));
-      return std::ranges::any_of(architecture_.settings, [&](const auto& row) {
-        return graph::glob_matches(row.first, setting.name) && row.second.evaluate(scope_).truth();
-      });
-    });
+      accounted = accounted.value_or(false) || holds.evaluate(scope_).truth();
+    }
+    return accounted;
   }
 
   void finish_claims() {

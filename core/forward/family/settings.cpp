@@ -288,10 +288,13 @@ bool SettingsRead::stands_for(std::string_view setting, std::string_view name) {
 
 std::vector<Setting> SettingsRead::unaccounted(std::vector<Setting> settings, Reach reach) const {
   std::erase_if(settings, [&](const Setting& setting) {
-    return is_off(setting, reach) || held_.contains(setting.name) ||
-           held_.contains(common_name(setting.name)) || !why_unused(setting.name, reach).empty();
+    return is_off(setting, reach) || reads(setting.name) || !why_unused(setting.name, reach).empty();
   });
   return settings;
+}
+
+bool SettingsRead::reads(std::string_view setting) const {
+  return held_.contains(setting) || held_.contains(common_name(setting));
 }
 
 // --- Settings of other files.

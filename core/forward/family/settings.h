@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -44,6 +45,8 @@ class SettingsRead {
 
   // Of these settings, those that no line has read and that reach further than `reach`.
   std::vector<Setting> unaccounted(std::vector<Setting> settings, Reach reach) const;
+  // Whether any line has read it.
+  bool reads(std::string_view setting) const;
   // Whether "rope.KEY" finds the setting of this name.
   static bool stands_for(std::string_view setting, std::string_view name);
 
@@ -52,6 +55,30 @@ class SettingsRead {
   std::map<std::string, std::vector<std::string>, std::less<>> defined_by_;  // settings
   std::map<std::string, bool, std::less<>> held_;                            // by setting, of all lines
 };
+
+// --- What config.json says of packed weights (quantization_config, MLX's quantization, compression_config).
+
+// What is made of the settings.
+enum class PackedUse : std::uint8_t {
+  unpack,   // numbers, from the parts that the files hold
+  stored,   // sizes, of the parts that the files hold
+  foretell  // sizes, from the settings alone
+};
+
+// Of these settings, those of packed weights that the use of them does not account for.
+std::vector<Setting> unaccounted_packing(const std::vector<Setting>& settings, PackedUse use);
+
+// --- What generation_config.json says, and config.json of older models.
+
+// Of these settings, those for which generate() keeps another cache, or runs something else, than one pass
+// after another with a cache of the tokens seen. Names begin with "generation_config." where they stand in
+// that file.
+std::vector<Setting> unaccounted_generation(const std::vector<Setting>& settings);
+// The settings in the text of that file. Throws Error{malformed} for what is no JSON object.
+std::vector<Setting> generation_settings(std::string_view text);
+// Such a setting as a note of the graph, and read from one; nothing from another note.
+std::string generation_note(const Setting& setting);
+std::optional<Setting> setting_of_note(std::string_view note);
 
 // "'sliding_window' is 16, 'truncate' is false".
 std::string settings_text(const std::vector<Setting>& settings);

@@ -4,6 +4,7 @@
 #include "core/forward/family/operators.h"
 #include "core/forward/family/tensor_names.h"
 #include "core/forward/gguf/gguf_map.h"
+#include "core/graph/names/tensor_names.h"
 #include "core/io/graph_reader.h"
 #include "core/io/source_file.h"
 
@@ -22,6 +23,34 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kArchitecture = "general.architecture";
 constexpr std::uint64_t kMostNumbers = 100'000;  // of an array, or of a tensor whose values are read
 constexpr std::uint64_t kMostWork = 10'000'000;  // of expressions
+
+// Keys that no size depends on beyond what the tensors and the keys that a family reads show.
+constexpr std::pair<std::string_view, std::string_view> kOfNoSize[] = {
+    {"*_scale", "scales numbers"},
+    {"*.scale", "scales numbers"},
+    {"*epsilon", "is a part of what norms divide by"},
+    {"*softcapping", "limits numbers"},
+    {"attention.clamp_kqv", "limits numbers"},
+    {"attention.group_norm_groups", "says which numbers a norm takes together"},
+    {"attention.relative_buckets_count", "is seen in the table's shape"},
+    {"attention.temperature_length", "scales numbers"},
+    {"attention.value_length*", "is seen in the shapes of tensors"},
+    {"classifier.output_labels*", "names the classes of a head, which its weights count"},
+    {"context_length", "is the most tokens: how many there are is asked for"},
+    {"decoder_start_token_id", "names a token"},
+    {"expert_feed_forward_length", "is seen in the shapes of tensors"},
+    {"expert_gating_func", "says how experts are weighed"},
+    {"expert_group_count", "says among which experts a token's are chosen"},
+    {"expert_group_used_count", "says among which experts a token's are chosen"},
+    {"expert_shared_count", "is seen in the shapes of tensors"},
+    {"expert_shared_feed_forward_length", "is seen in the shapes of tensors"},
+    {"expert_weights_norm", "says how experts are weighed"},
+    {"pooling_type", "says what is made of the results"},
+    {"rope.*", "turns queries and keys, or scales them"},
+    {"swiglu_clamp_*", "limits numbers"},
+    {"tensor_data_layout", "says in which order rows are stored"},
+    {"vocab_size", "is seen in the embedding's shape"},
+};
 
 assets::Datum whole_or_real(double number) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
@@ -76,10 +105,26 @@ class Reading {
       if (holds.evaluate(scope_).truth()) config.remarks.push_back(remark);
     for (const auto& [name, value] : family_.flags) config.flags.emplace_back(name, value.evaluate(scope_));
     config.keys = found_;
+    config.unread = unread();
     return config;
   }
 
  private:
+  // Numbers of 0 and flags that are off count nothing.
+  std::vector<Setting> unread() const {
+    std::vector<Setting> left;
+    for (const graph::MetaEntry& entry : header_.graph().metadata) {
+      if (!entry.key.starts_with(prefix_) || std::ranges::find(found_, entry.key) != found_.end()) continue;
+      const std::string_view name = std::string_view(entry.key).substr(prefix_.size());
+      const assets::Datum value = datum_of(entry.value);
+      const bool off = value.number() != nullptr && *value.number() == 0;
+      if (!off && std::ranges::none_of(kOfNoSize,
+                                       [&](const auto& row) { return graph::glob_matches(row.first, name); }))
+        left.push_back({entry.key, safe_display(graph::meta_text(entry.value), 60)});
+    }
+    return left;
+  }
+
   // llama.cpp refuses a file whose lists have another length than the model has layers.
   void check_lists() const {
     const graph::MetaValue* const layers = graph::find_metadata(header_.graph(), prefix_ + "block_count");

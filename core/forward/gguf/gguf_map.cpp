@@ -398,6 +398,8 @@ class Mapper {
         if (graph::glob_matches(pattern, setting.name)) read_.is_setting(setting.name, true);
     }
     for (const Setting& setting : read_.unaccounted(all_, Reach::nothing)) leave(setting.name);
+    if (header_.graph().logical.empty()) return;  // the weights are numbers as they are
+    for (const Setting& setting : unaccounted_packing(all_, PackedUse::unpack)) leave(setting.name);
   }
 
   const GgufFamily& family_;

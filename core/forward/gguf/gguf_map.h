@@ -55,6 +55,8 @@ struct GgufConfig {
   const GgufFamily* family = nullptr;
   std::string json = {};               // an object, as a config.json that transformers reads
   std::vector<std::string> keys = {};  // of the file's metadata, that it was made from
+  // Keys of the architecture that it was not made from, and that sizes may depend on: "llama.of_nobody".
+  std::vector<Setting> unread = {};
   // Settings that the file cannot say: what they are taken to be, in words.
   std::vector<std::string> remarks = {};
   // Names for the conditions of architectures that depend on how the file stores its weights ("latent": 0).

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -435,7 +436,9 @@ std::vector<std::pair<std::string, assets::Datum>> flags_for(
 
 GgufBinding bind_gguf(const GgufConfig& config, const graph::MetaGraph& graph, const ForwardAssets& assets,
                       const std::vector<std::pair<std::string, assets::Datum>>& flags) {
-  return GgufBinder(config, graph, assets).bind(flags_for(config, flags));
+  GgufBinding binding = GgufBinder(config, graph, assets).bind(flags_for(config, flags));
+  std::ranges::copy(config.unread, std::back_inserter(binding.bound.unaccounted));
+  return binding;
 }
 
 // --- Sums the weights of operators, and the tensors that the architecture does not describe.

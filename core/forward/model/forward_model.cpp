@@ -10,6 +10,7 @@
 #include "core/forward/pass/lowering.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/core.h>
 
@@ -51,6 +52,14 @@ void run_architecture(ForwardModel& model, const graph::MetaGraph& graph, const 
   model.cache_bytes_per_token = cache_growth(model, 1, 0);
 }
 
+// What generate() would do in another way than the passes that are counted, as the model's files say.
+std::vector<Setting> generation_of(const graph::MetaGraph& graph, const ModelConfig& config) {
+  std::vector<Setting> left = unaccounted_generation(config.settings());
+  for (const graph::Note& note : graph.notes)
+    if (auto setting = setting_of_note(note.text)) left.push_back(std::move(*setting));
+  return left;
+}
+
 // Fills in the model from a configuration and its asset. If it throws, the estimate stays in `model`.
 void describe(ForwardModel& model, const graph::MetaGraph& graph, const ModelConfig& config,
               const ForwardAssets& assets, const Profile& profile) {
@@ -62,8 +71,9 @@ void describe(ForwardModel& model, const graph::MetaGraph& graph, const ModelCon
     return;
   }
   model.family = architecture->family;
-  model.bound =
-      std::make_shared<const BoundModel>(bind_architecture(*architecture, config, &graph, profile.flags));
+  BoundModel bound = bind_architecture(*architecture, config, &graph, profile.flags);
+  std::ranges::move(generation_of(graph, config), std::back_inserter(bound.unaccounted));
+  model.bound = std::make_shared<const BoundModel>(std::move(bound));
   run_architecture(model, graph, profile);
 }
 
