@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/forward/model/expected_tensors.h"
+#include "core/forward/model/known_models.h"
 #include "core/graph/dtype_and_shape.h"
 #include "exporters/exporter.h"
 
@@ -199,8 +200,9 @@ void find_better(ModelRow& row, const graph::MetaGraph& graph, const load::LoadR
 
 namespace {
 
-// The type that holds the most bytes of weights.
-std::string main_type(const graph::MetaGraph& graph) {
+// The quantization of the file, or the type that holds the most bytes of weights.
+std::string main_type(const graph::MetaGraph& graph, std::span<const forward::TypePolicy> policies) {
+  if (std::string name = forward::quantization_name(graph, policies); !name.empty()) return name;
   std::map<graph::DType, std::uint64_t> bytes;
   for (const graph::Tensor& tensor : graph.tensors)
     bytes[tensor.dtype] += graph.storage(tensor.storage).bytes;
@@ -214,7 +216,7 @@ ModelRow model_row(const graph::MetaGraph& graph, const load::LoadRequest& reque
                    const load::LoadEnvironment& environment, Progress& progress) {
   const auto assets = environment.assets ? environment.assets : forward::built_in_assets();
   return {.format = graph.format,
-          .type = main_type(graph),
+          .type = main_type(graph, assets->type_policies),
           .tensors = graph.tensors.size(),
           .parameters = forward::model_claims(graph, *assets).parameters,
           .bytes = graph::storage_bytes(graph),

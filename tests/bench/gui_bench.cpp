@@ -128,6 +128,60 @@ void of_panels(std::size_t tensors) {
   std::fflush(stdout);
 }
 
+void print_scene(std::string_view scene, std::string_view motion, const Frames& took, const Frames& empty) {
+  fmt::print("  {:<11} {:<10} {:>6.2f} ms {:>6.2f} ms {:>6.2f} ms {:>13.1f}x\n", scene, motion, took.at(0.5),
+             took.at(0.99), took.took.back(), took.at(0.99) / empty.at(0.99));
+  bench::record(fmt::format("frames, {}", scene), std::string(motion), empty.at(0.99) / took.at(0.99),
+                took.at(0.99) / 1000);
+  std::fflush(stdout);
+}
+
+// The graph of 8,001 operators without modules: the boxes near one operator, which another takes the place of
+// in every frame of a walk.
+void of_graph() {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.draw_settled();
+  const Frames empty = frames(app, kMotions[0]);
+  app.workspace().show(operator_graph(2000), "");
+  app.workspace().settings.panel = "graph";
+  app.settle();
+  app.draw_settled();
+  fmt::print("\nThe graph of {} operators\n",
+             format_grouped(app.workspace().document().forward.graph()->ops.size()));
+  print_scene("graph", "still", frames(app, kMotions[0]), empty);
+  const Motion walk = {"walking",
+                       [](Workspace& workspace, std::size_t frame) {
+                         workspace.document().select(OperatorAt{frame * 53 % 8000});
+                       },
+                       [](Workspace&) {}};
+  print_scene("graph", "walking", frames(app, walk), empty);
+}
+
+// The start page of 300 models in a folder: frames while it reads them and afterwards.
+void of_start(const std::string& folder) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.draw_settled();
+  const Frames empty = frames(app, kMotions[0]);
+  app.workspace().settings.folders = {folder};
+  fmt::print("\nThe start page of 300 models\n");
+  Frames reading;
+  const auto begin = Clock::now();
+  do {
+    const auto start = Clock::now();
+    app.workspace().poll();
+    app.frame();
+    reading.took.push_back(milliseconds(Clock::now() - start));
+    std::this_thread::sleep_for(std::chrono::milliseconds(4));
+  } while (app.workspace().busy() && Clock::now() - begin < std::chrono::seconds(60));
+  const double seconds = milliseconds(Clock::now() - begin) / 1000;
+  std::ranges::sort(reading.took);
+  print_scene("start page", "reading", reading, empty);
+  print_scene("start page", "still", frames(app, kMotions[0]), empty);
+  fmt::print("  all rows are there after {:.2f} s\n", seconds);
+}
+
 // With the rasteriser of this machine: the whole frame, shown in an image.
 void rasterised(std::size_t tensors) {
   std::unique_ptr<Window> window;
@@ -233,6 +287,17 @@ int main(int count, char** arguments) {
   if (count == 3 && std::string_view(arguments[1]) == "--memory") return gui::show_memory(arguments[2]);
   gui::program = arguments[0];
   const testing::TemporaryFolder folder;
+  {
+    const std::string models = folder / "models";
+    const forward::Preset& small = *forward::find_preset("demo");
+    const graph::MetaGraph shapes = forward::config_graph(small.config_json, "demo");
+    Progress progress;
+    for (int i = 0; i < 300; ++i)
+      exporters::synthesize(shapes, fmt::format("{}/model-{:03}", models, i), {}, progress);
+    gui::of_start(models);
+    gui::of_graph();
+  }
+  if (count == 2 && std::string_view(arguments[1]) == "--scenes") return 0;
   const std::string path = folder / "deepseek-v3";
   Progress progress;
   const forward::Preset& preset = *forward::find_preset("deepseek-v3");

@@ -6,12 +6,14 @@
 #include "core/base/error.h"
 #include "core/base/progress.h"
 #include "core/forward/model/known_models.h"
+#include "core/graph/names/tensor_names.h"
 #include "exporters/synth.h"
 #include "tests/gui/harness.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -27,6 +29,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <imgui.h>
+#include <imgui_internal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,6 +54,7 @@ class Person {
   void type(const std::string& text);
   void move_to(ImVec2 pixel);
   void click_at(ImVec2 pixel);
+  void double_click_at(ImVec2 pixel);
   // Clicks on words once they are shown; `nth` of them in the order of drawing, from the last if negative.
   void click(std::string_view words, int nth = 0);
   // Goes to `at`, clicks and goes on to `away`, all faster than a frame.
@@ -178,6 +182,11 @@ void Person::click_at(ImVec2 pixel) {
   run({"xdotool", "click", "1"});
 }
 
+void Person::double_click_at(ImVec2 pixel) {
+  move_to(pixel);
+  run({"xdotool", "click", "--repeat", "2", "--delay", "60", "1"});
+}
+
 void Person::flick(ImVec2 at, ImVec2 away) {
   const auto whole = [](float pixel) { return std::to_string(std::lround(pixel)); };
   run({"xdotool", "getwindowfocus", "mousemove", "--window", "%1", whole(at.x), whole(at.y), "click", "1",
@@ -227,12 +236,11 @@ class AtTheWindow : public ::testing::Test {
                                         : "";
   }
 
-  // The method before or after this one, whichever the list of methods shows.
+  // Another method that the list of methods shows.
   const load::Method* shown_beside(std::string_view id) {
-    const auto at = std::ranges::find(load::methods(), id, &load::Method::id);
-    if (at != load::methods().begin() && person_.sees(std::prev(at)->id)) return &*std::prev(at);
-    return std::next(at) != load::methods().end() && person_.sees(std::next(at)->id) ? &*std::next(at)
-                                                                                     : nullptr;
+    const auto at = std::ranges::find_if(
+        load::methods(), [&](const load::Method& row) { return row.id != id && person_.sees(row.id); });
+    return at == load::methods().end() ? nullptr : &*at;
   }
 
   const loadline::testing::TemporaryFolder folder_;
@@ -240,8 +248,19 @@ class AtTheWindow : public ::testing::Test {
       open_desktop_window({.width = 1400, .height = 900, .scale = 1, .validation = true});
   GuiApp app_{*window_, folder_ / "no hub"};
   Person person_{app_};
+  std::array<pid_t, 2> busy_ =
+      {};  // take the processor's cores from the window, if the environment asks for it
 
+  void SetUp() override {
+    if (std::getenv("LOADLINE_TEST_BUSY") == nullptr) return;
+    for (pid_t& child : busy_) child = start({"sh", "-c", "while :; do :; done"}, "/dev/null");
+  }
   void TearDown() override {
+    for (const pid_t child : busy_)
+      if (child > 0) {
+        ::kill(child, SIGKILL);
+        ::waitpid(child, nullptr, 0);
+      }
     EXPECT_EQ(window_->validation_messages(), std::vector<std::string>{});
     if (!HasFailure()) return;
     const std::string picture =
@@ -352,6 +371,51 @@ TEST_F(AtTheWindow, changes_the_method_with_the_mouse) {
   person_.click(other->id, -1);
   SOON(shown_method(document().load.asked()).id == other->id);
   SOON(document().load.projection.value() && document().load.projection.value()->method->id == other->id);
+}
+
+TEST_F(AtTheWindow, walks_the_graph_of_operators) {
+  show_demo();
+  const auto module = [&] {
+    return graph::op_path(document().forward.scene.value()->tree, document().forward.module);
+  };
+  person_.click("Forward");
+  person_.click("Graph");
+  SOON(workspace().settings.panel == "graph" && person_.sees("Whole"));
+  SOON(person_.sees("model"));
+  person_.double_click_at(drawn_at("model").back());
+  SOON(module().starts_with("model"));
+  person_.press("Down");
+  person_.press("Down");
+  SOON(std::holds_alternative<OperatorAt>(document().selected()) || module() != "");
+  person_.press("BackSpace");
+  SOON(module().empty());
+}
+
+TEST_F(AtTheWindow, closes_drop_downs_by_escape_and_clicks_on) {
+  show_demo();
+  for (const char* const words : {"staged_ring", "no target", "Options"}) {
+    person_.click(words);
+    SOON(!ImGui::GetCurrentContext()->OpenPopupStack.empty());
+    person_.press("Escape");
+    SOON(ImGui::GetCurrentContext()->OpenPopupStack.empty());
+  }
+  person_.click("Methods");
+  SOON(workspace().settings.panel == "methods");
+  person_.press("ctrl+b");  // the tree goes, and its edge brings it back
+  SOON(!workspace().settings.layout.show_tree);
+  person_.click_at({14, 300});
+  SOON(workspace().settings.layout.show_tree);
+}
+
+TEST_F(AtTheWindow, opens_the_model_to_compare_with) {
+  const std::string first = demo("first"), second = demo("second");
+  workspace().settings.recent = {second};
+  workspace().open(first);
+  SOON(model_name() == "first" && !workspace().busy());
+  workspace().settings.panel = "diff";
+  SOON(person_.sees("Choose a file"));
+  person_.click(second);
+  SOON(workspace().documents().size() == 2u && document().diff.result.value() != nullptr);
 }
 
 TEST_F(AtTheWindow, states_a_budget_and_takes_advice_and_takes_it_back) {

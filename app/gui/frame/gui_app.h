@@ -90,6 +90,7 @@ class Shell {
   bool lesson_takes_keys();  // of this frame, in place of the shortcuts
   void draw_presented(const Ui& ui, ImVec2 size);
   void draw_views(const Ui& ui, ImVec2 size);
+  bool sheet_is_open() const;
   void draw_upper(const Ui& ui, ImVec2 size);
   void draw_hidden_views(const Ui& ui, ImVec2 size);
   bool lesson_hides_views() const;

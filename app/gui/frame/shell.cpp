@@ -55,6 +55,23 @@ bool draw_tab(const Ui& ui, std::string_view title, bool current, float pad) {
   return clicked;
 }
 
+constexpr float kWayBack = 12;  // the width of an edge that brings a hidden part back
+
+// An edge in the place of a hidden part, with an arrow into the window; brings the part back.
+void draw_way_back(Workspace& workspace, const Ui& ui, std::string_view action, ImVec2 size, ImVec2 into) {
+  const IdScope scope(action);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  if (press_area(ui, "back", size)) run_action(workspace, action);
+  const ImU32 color = ImGui::IsItemHovered() ? ui.theme->text : ui.theme->muted;
+  tooltip(ui, fmt::format("Show the {} ({})", action, find_action(action)->shortcut));
+  const ImVec2 middle = at + size / 2;
+  const float r = ui.px(4);
+  const ImVec2 across = {into.y * r, into.x * r}, tip = {into.x * r / 2, into.y * r / 2};
+  const std::array<ImVec2, 3> arrow = {{middle - tip - across, middle + tip, middle - tip + across}};
+  ImGui::GetWindowDrawList()->AddPolyline(arrow.data(), static_cast<int>(arrow.size()), color, 0,
+                                          ui.px(1.6f));
+}
+
 // The panel of the tab that was shown last, else its first. Who opens a graph wants to see it.
 void show_tab(Workspace& workspace, std::string_view tab) {
   const auto last = workspace.settings.last_in_tab.find(tab);
@@ -189,9 +206,11 @@ void Shell::draw_views(const Ui& ui, ImVec2 size) {
   const float most_low = std::max(ui.px(kLeastTimeline), size.y - ui.px(kLeastUpper) - gap);
   const float wanted =
       layout.timeline > 0 ? ui.px(layout.timeline) : std::clamp(size.y * 0.31f, ui.px(150), ui.px(340));
-  const float low = layout.show_timeline ? std::min(wanted, most_low) : 0;
-  const float upper = size.y - (low > 0 ? low + gap : 0);
+  const float low = layout.show_timeline && !sheet_is_open() ? std::min(wanted, most_low) : 0;
+  const bool hidden = !layout.show_timeline && !sheet_is_open();
+  const float upper = size.y - (low > 0 ? low + gap : hidden ? ui.px(kWayBack) : 0);
   draw_upper(ui, {size.x, upper});
+  if (hidden) draw_way_back(workspace_, ui, "timeline", {size.x, ui.px(kWayBack)}, {0, -1});
   if (low <= 0) return;
   ImGui::SetCursorPosY(upper);
   {
@@ -205,10 +224,14 @@ void Shell::draw_views(const Ui& ui, ImVec2 size) {
   timeline_->draw(workspace_, ui);
 }
 
+// A sheet fills the window but for the tree.
+bool Shell::sheet_is_open() const { return find_panel(workspace_.settings.panel).tab.empty(); }
+
 // Tree, tabs and inspector, side by side.
 void Shell::draw_upper(const Ui& ui, ImVec2 size) {
   Layout& layout = workspace_.settings.layout;
   const float gap = ui.px(kGap), spare = size.x - ui.px(kLeastMain) - 2 * gap;
+  const bool sheet = sheet_is_open();
   const bool two = spare >= ui.px(kLeastTree + kLeastInspector);
   const float tree_most =
       std::max(ui.px(kLeastTree), std::min(size.x * 0.4f, spare - ui.px(kLeastInspector)));
@@ -217,7 +240,7 @@ void Shell::draw_upper(const Ui& ui, ImVec2 size) {
                                       : 0;
   const float side_most = std::max(ui.px(kLeastInspector), std::min(size.x * 0.4f, spare - tree));
   // where both have no room, the inspector goes: the tree leads to everything
-  const float side = layout.show_inspector && !workspace_.lesson.plays() && (two || tree == 0)
+  const float side = layout.show_inspector && !workspace_.lesson.plays() && !sheet && (two || tree == 0)
                          ? std::clamp(layout.inspector > 0 ? ui.px(layout.inspector) : size.x * 0.2f,
                                       ui.px(kLeastInspector), side_most)
                          : 0;
@@ -234,14 +257,21 @@ void Shell::draw_upper(const Ui& ui, ImVec2 size) {
     const float dragged = splitter(ui, "tree width", tree, ui.px(kLeastTree), tree_most, true);
     if (dragged != tree) layout.tree = dragged / ui.scale;
     ImGui::SameLine(0, 0);
+  } else {
+    draw_way_back(workspace_, ui, "tree", {ui.px(kWayBack), size.y}, {1, 0});
+    ImGui::SameLine(0, 0);
   }
+  const bool hidden = !layout.show_inspector && !workspace_.lesson.plays() && !sheet;
   {
-    const float width = ImGui::GetContentRegionAvail().x - (side > 0 ? side + gap : 0);
+    const float width = ImGui::GetContentRegionAvail().x - (side > 0 ? side + gap
+                                                            : hidden ? ui.px(kWayBack)
+                                                                     : 0);
     const ChildScope main("main", {std::max(width, ui.px(40)), 0});
     draw_main(ui);
   }
-  if (side <= 0) return;
   ImGui::SameLine(0, 0);
+  if (hidden) draw_way_back(workspace_, ui, "inspector", {ui.px(kWayBack), size.y}, {-1, 0});
+  if (side <= 0) return;
   const float dragged = splitter(ui, "inspector width", side, ui.px(kLeastInspector), side_most, true, true);
   if (dragged != side) layout.inspector = dragged / ui.scale;
   ImGui::SameLine(0, 0);

@@ -11,6 +11,7 @@
 #include "app/gui/state/workspace.h"
 #include "app/report/row_text.h"
 #include "core/base/text.h"
+#include "core/forward/gguf/type_policy.h"
 
 #include <algorithm>
 #include <array>
@@ -149,10 +150,11 @@ Toolbar::Shown Toolbar::shown_in(const Ui& ui, float width) {
 
 void Toolbar::draw_model(const Workspace& workspace, const Ui& ui, float room) {
   const Model& model = *workspace.document().model;
-  const std::string facts = fmt::format(
-      "{}   {}   {}   {}", format_bytes(model.weight_bytes), format_count(workspace.document().parameters()),
-      model.dtypes.empty() ? "" : graph::dtype_info(model.dtypes.front().dtype).name,
-      counted(model.graph->files.size(), "file"));
+  std::string type = forward::quantization_name(*model.graph, forward::built_in_type_policies());
+  if (type.empty() && !model.dtypes.empty()) type = graph::dtype_info(model.dtypes.front().dtype).name;
+  const std::string facts = fmt::format("{}   {}   {}   {}", format_bytes(model.weight_bytes),
+                                        format_count(workspace.document().parameters()), type,
+                                        counted(model.graph->files.size(), "file"));
   const float y = ImGui::GetCursorPosY();
   const FontScope strong(ui.fonts.strong);
   const float name = std::min(text_width(shown(model.name)), std::max(ui.px(80), room));

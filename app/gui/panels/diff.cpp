@@ -46,6 +46,7 @@ class DiffPanel final : public Panel {
   void draw_content(Workspace& workspace, const Ui& ui) override;
   void draw_choice(Workspace& workspace, const Ui& ui, const std::vector<const Document*>& choice);
   void draw_kinds(const ModelDiff& diff, const Ui& ui);
+  void draw_openers(Workspace& workspace, const Ui& ui);
   void draw_rows(Workspace& workspace, const ModelDiff& diff, const Ui& ui);
   void draw_metadata(const ModelDiff& diff, const Ui& ui);
   void move_selection(Document& document, const ModelDiff& diff, const Ui& ui);
@@ -60,13 +61,30 @@ class DiffPanel final : public Panel {
   std::optional<std::size_t> at_;  // the row that the arrows came to
 };
 
+// The panel stays while another model opens, and then compares the two.
+void DiffPanel::draw_openers(Workspace& workspace, const Ui& ui) {
+  heading(ui, "Only one model is open");
+  muted(ui, "Open the model to compare this one with:");
+  if (button(ui, "Choose a file", ButtonKind::primary)) workspace.services.requests.add(OpenBrowser{});
+  ImGui::Dummy({0, ui.px(6)});
+  std::size_t listed = 0;
+  for (const auto* const paths : {&workspace.settings.favorites, &workspace.settings.recent})
+    for (const std::string& path : *paths) {
+      constexpr std::size_t kMostListed = 12;
+      const IdScope scope(listed);
+      if (path == workspace.document().model->path || listed == kMostListed) continue;
+      ++listed;
+      if (link(ui, "path", path, 0, true)) return workspace.open(path);
+    }
+}
+
 void DiffPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const CardScope card(ui, "diff", {0, 0});
   const std::vector<const Document*> choice = others(workspace);
   DiffView& diff = document.diff;
   if (choice.empty() && !diff.there()) {
-    empty_state(ui, "Only one model is open", "Open another one: a tab for each is above the panels.");
+    draw_openers(workspace, ui);
     return;
   }
   if (!diff.there())

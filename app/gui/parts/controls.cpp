@@ -110,13 +110,28 @@ std::size_t segmented(const Ui& ui, const char* id, std::span<const std::string_
   return result;
 }
 
+namespace {
+
+// A row of the list with its label and what stands beside it; `room` fits both in every row.
+bool combo_row(const Ui& ui, const ComboRow& row, bool current, float room) {
+  const std::string label = shown(row.label);
+  if (row.beside.empty()) return ImGui::Selectable(label.c_str(), current);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const bool picked = ImGui::Selectable("##row", current, 0, {room, 0});
+  put_text(at, ui.theme->text, label);
+  put_text_before(at.x + room, at.y, ui.theme->muted, shown(row.beside));
+  return picked;
+}
+
+}  // namespace
+
 std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
-                                 std::span<const std::string_view> labels, std::size_t current) {
+                                 const std::vector<ComboRow>& rows, std::size_t current) {
   std::optional<std::size_t> picked;
   ImGui::SetNextItemWidth(width);
   const float frame = ImGui::GetFrameHeight();
-  const float room = width - frame - ImGui::GetStyle().FramePadding.x;
-  const std::string cut = preview.empty() ? "" : elided(shown(preview), room);
+  const std::string cut =
+      preview.empty() ? "" : elided(shown(preview), width - frame - ImGui::GetStyle().FramePadding.x);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const bool open =
@@ -127,13 +142,26 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
       {{middle.x - r, middle.y - r / 2}, {middle.x, middle.y + r / 2}, {middle.x + r, middle.y - r / 2}}};
   draw->AddPolyline(chevron.data(), static_cast<int>(chevron.size()), ui.theme->muted, 0, ui.px(1.6f));
   if (!open) return picked;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
+  float room = 0;
+  for (const ComboRow& row : rows)
+    if (!row.beside.empty())
+      room = std::max(room, text_width(shown(row.label)) + ui.px(24) + text_width(shown(row.beside)));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
     const IdScope scope(i);
-    if (ImGui::Selectable(shown(labels[i]).c_str(), i == current)) picked = i;
+    if (!rows[i].heading.empty() && (i == 0 || rows[i].heading != rows[i - 1].heading))
+      small_text(ui, rows[i].heading, ui.theme->muted);
+    if (combo_row(ui, rows[i], i == current, room)) picked = i;
     if (i == current && ImGui::IsWindowAppearing()) ImGui::SetItemDefaultFocus();
   }
   ImGui::EndCombo();
   return picked;
+}
+
+std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
+                                 std::span<const std::string_view> labels, std::size_t current) {
+  std::vector<ComboRow> rows;
+  for (const std::string_view label : labels) rows.push_back({std::string(label)});
+  return combo(ui, id, width, preview, rows, current);
 }
 
 std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,

@@ -24,12 +24,23 @@ bool is_setting(const load::LoadOption& option) {
 void method_choice(Workspace& workspace, const Ui& ui, float width) {
   Document& document = workspace.document();
   const load::Method& method = shown_method(document.load.asked());
-  std::vector<std::string_view> labels;
-  for (const load::Method& row : load::methods()) labels.push_back(row.id);
-  const auto now = static_cast<std::size_t>(&method - load::methods().data());
-  const auto picked = combo(ui, "##method", width, method.id, labels, now);
+  std::vector<const load::Method*> methods;
+  for (const load::Method& row : load::methods()) methods.push_back(&row);
+  // by framework, each where its first method stands
+  std::vector<std::string_view> frameworks;
+  for (const load::Method* const row : methods)
+    if (std::ranges::find(frameworks, load::framework_of(*row)) == frameworks.end())
+      frameworks.push_back(load::framework_of(*row));
+  std::ranges::stable_sort(methods, {}, [&](const load::Method* row) {
+    return std::ranges::find(frameworks, load::framework_of(*row)) - frameworks.begin();
+  });
+  std::vector<ComboRow> rows;
+  for (const load::Method* const row : methods)
+    rows.push_back({std::string(row->id), std::string(load::framework_of(*row)), std::string(row->summary)});
+  const auto now = static_cast<std::size_t>(std::ranges::find(methods, &method) - methods.begin());
+  const auto picked = combo(ui, "##method", width, method.id, rows, now);
   tooltip(ui, method.summary);
-  if (picked) workspace.attempt([&] { document.load.set_option("method", load::methods()[*picked].id); });
+  if (picked) workspace.attempt([&] { document.load.set_option("method", methods[*picked]->id); });
 }
 
 void order_choice(Workspace& workspace, const Ui& ui, float width) {

@@ -98,8 +98,8 @@ std::optional<std::string> segments(const Ui& ui, const OptionLook& look) {
 
 std::optional<std::string> word_combo(const Ui& ui, const OptionLook& look, float width) {
   const std::string unset = unset_words(look);
-  std::vector<std::string_view> labels;
-  if (look.can_be_unset) labels.push_back(unset);
+  std::vector<ComboRow> labels;
+  if (look.can_be_unset) labels.push_back({unset});
   const std::size_t first = labels.size();
   std::size_t at = 0;
   std::string preview = !look.now.empty() ? look.now : look.in_force.empty() ? unset : look.in_force;
@@ -108,7 +108,7 @@ std::optional<std::string> word_combo(const Ui& ui, const OptionLook& look, floa
       at = labels.size();
       preview = row.shown;
     }
-    labels.push_back(row.shown);
+    labels.push_back({row.shown, capitalized(row.heading), row.beside});
   }
   const auto picked = combo(ui, "##word", width, preview, labels, at);
   tooltip(ui, hint_of(look));

@@ -181,6 +181,13 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
                                  std::span<const std::string_view> labels, std::size_t current);
 std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
                                  const std::vector<std::string>& labels, std::size_t current);
+// Rows of a longer list: a heading stands above the first of the rows that share it, and the words `beside`
+// a label at the right.
+struct ComboRow {
+  std::string label = {}, heading = {}, beside = {};
+};
+std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
+                                 const std::vector<ComboRow>& rows, std::size_t current);
 
 // A slider of `width` pixels, logarithmic for a wide range. A double click or Ctrl+click accepts typed
 // digits. True when the value changed.

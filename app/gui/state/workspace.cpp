@@ -192,6 +192,8 @@ std::optional<std::size_t> Workspace::nearest_document() const {
 }
 
 void Workspace::close_model() {
+  // a lesson goes with its model, and what was there before comes back
+  if (lesson.plays() && lesson.document == document().id) return stage.leave();
   if (documents_.size() == 1) {
     if (settings.panel == "arena") settings.panel = "map";  // without a model it is a page of its own
     return replace(0, nullptr);

@@ -266,4 +266,21 @@ graph::DType fitting_type(const TypePolicy& policy, graph::DType type, std::uint
   return next != policy.fallback.end() && fits(next->second, columns) ? next->second : graph::DType::f16;
 }
 
+std::string quantization_name(const graph::MetaGraph& graph, std::span<const TypePolicy> files) {
+  if (graph.format != "gguf") return "";
+  const graph::MetaValue* const key = graph::find_metadata(graph, "general.file_type");
+  const auto* const number = key == nullptr ? nullptr : std::get_if<std::uint32_t>(key);
+  if (number == nullptr) return "";
+  for (const TypePolicy& policy : files)
+    if (policy.type && policy.file_type == *number &&
+        std::ranges::any_of(graph.tensors,
+                            [&](const graph::Tensor& tensor) { return tensor.dtype == *policy.type; })) {
+      std::string name = policy.name;
+      std::ranges::transform(name, name.begin(),
+                             [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
+      return name;
+    }
+  return "";
+}
+
 }  // namespace loadline::forward

@@ -72,6 +72,10 @@ TypePolicyPtr find_type_policy(std::span<const TypePolicy> files, std::string_vi
 // What a file without a policy goes by: the file "common".
 TypePolicyPtr common_type_policy(std::span<const TypePolicy> files);
 
+// "Q4_K_M": the policy that a GGUF file names as its own (general.file_type), if a tensor has its type. Such
+// a file holds several types, of which another may have more bytes. Empty for other models.
+std::string quantization_name(const graph::MetaGraph& graph, std::span<const TypePolicy> files);
+
 // What rules ask of the model.
 struct PolicyModel {
   std::string architecture = {};

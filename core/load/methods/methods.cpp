@@ -408,6 +408,28 @@ const Method& find_method(std::string_view id) { return find_row(methods(), id, 
 
 // --- Checks that a method supports the request, then makes its plan.
 
+std::string_view framework_of(const Method& method) {
+  struct Named {
+    std::string_view prefix, framework;
+  };
+  constexpr auto kNamed = std::to_array<Named>({{"accelerate", "accelerate"},
+                                                {"transformers", "transformers"},
+                                                {"fastsafetensors", "fastsafetensors"},
+                                                {"runai", "Run:ai Model Streamer"},
+                                                {"executorch", "ExecuTorch"},
+                                                {"llama_cpp", "llama.cpp"}});
+  for (const Named& named : kNamed)
+    if (method.id.starts_with(named.prefix)) return named.framework;
+  switch (method.traits.runtime) {
+    case Runtime::torch:
+      return "PyTorch";
+    case Runtime::own:
+      return "a loader of one's own";
+    default:
+      return "any framework";
+  }
+}
+
 bool can_cast_to(const Method& method, graph::DType type) {
   return method.traits.casts &&
          (method.traits.runtime != Runtime::torch || !graph::dtype_info(type).torch.empty());

@@ -166,6 +166,9 @@ struct Method {
   bool (*waits)(const LoadRequest& request) = nullptr;
 };
 
+// Who loads like this: "PyTorch", "llama.cpp", "any framework".
+std::string_view framework_of(const Method& method);
+
 // Whether the method can cast weights to this type: PyTorch has no types of blocks.
 bool can_cast_to(const Method& method, graph::DType type);
 // Whether the method supports the kind of placement that a request asks for.

@@ -5,6 +5,9 @@
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
 
+#include <algorithm>
+#include <tuple>
+
 namespace loadline::load {
 namespace {
 
@@ -99,9 +102,23 @@ const OptionInContext logits = {
 const OptionInContext activations = {
     .applies = [](const LoadContext& context) { return !context.pass_follows; }};
 
+// This machine first, then by class, and the least memory first.
 const OptionInContext target = {.words = [](const LoadContext& context) {
+  std::vector<const Target*> rows;
+  for (const Target& row : context.targets) rows.push_back(&row);
+  const auto memory_of = [](const Target* row) {
+    return row->device_bytes.value_or(row->host_bytes.value_or(0));
+  };
+  std::ranges::stable_sort(rows, [&](const Target* a, const Target* b) {
+    const auto key = [&](const Target* row) {
+      return std::tuple(row->id != kThisMachine, std::string_view(row->device_class), memory_of(row));
+    };
+    return key(a) < key(b);
+  });
   std::vector<OptionWord> words;
-  for (const Target& row : context.targets) words.push_back({row.id, row.name});
+  for (const Target* const row : rows)
+    words.push_back({row->id, row->name, row->id == kThisMachine ? "" : row->device_class,
+                     memory_of(row) == 0 ? "" : format_bytes(memory_of(row))});
   return words;
 }};
 const OptionInContext memory = {.in_force = [](const LoadContext& context) {

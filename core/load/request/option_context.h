@@ -36,6 +36,8 @@ struct LoadContext {
 struct OptionWord {
   std::string word;
   std::string shown;
+  std::string heading = {};  // of a group of words that follow each other: "Desktop"
+  std::string beside = {};   // "24.00 GiB"
 };
 
 // Each may be null: then the option's row says it all.
