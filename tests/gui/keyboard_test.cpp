@@ -239,6 +239,76 @@ TEST_F(Keyboard, escape_closes_every_drop_down_and_nothing_else) {
   EXPECT_EQ(workspace_.settings.panel, "load") << "the first click after it counts";
 }
 
+TEST_F(Keyboard, load_and_timeline_stand_on_one_axis) {
+  workspace_.settings.panel = "load";
+  TimeAxis& axis = document().axis;
+  Layout& layout = workspace_.settings.layout;
+  for (const ImVec2 size : {ImVec2{1280, 720}, ImVec2{1920, 1080}, ImVec2{1031, 700}})
+    for (const bool parts : {true, false}) {
+      window_->set_size(static_cast<int>(size.x), static_cast<int>(size.y));
+      layout.show_tree = layout.show_inspector = parts;
+      app_.draw_settled();
+      ASSERT_TRUE(axis.panel && axis.room) << size.x;
+      EXPECT_EQ(*axis.panel, *axis.room) << size.x;
+      EXPECT_GT(axis.panel->right - axis.panel->left, 200) << size.x;
+    }
+  layout.show_timeline = false;
+  app_.draw_settled();
+  EXPECT_FALSE(axis.room);
+  EXPECT_NE(drawn_text().find("StepsTime"), std::string::npos) << "the switch goes along";
+  layout.show_timeline = true;
+  workspace_.settings.panel = "map";
+  app_.draw_settled();
+  EXPECT_FALSE(axis.panel);
+  EXPECT_GT(axis.room->right - axis.room->left, 700) << "the timeline has the room for itself";
+}
+
+TEST_F(Keyboard, both_zoom_together_by_keys_and_wheel) {
+  workspace_.settings.panel = "load";
+  app_.draw_settled();
+  TimeAxis& axis = document().axis;
+  EXPECT_EQ(drawn_text().find("Wholeload"), std::string::npos);
+  press('=');
+  const PlotRange by_key = axis.range;
+  EXPECT_FALSE(by_key.is_whole());
+  EXPECT_NE(drawn_text().find("Wholeload"), std::string::npos) << "the way back";
+  press('0');
+  EXPECT_TRUE(axis.range.is_whole());
+  const float middle = (axis.panel->left + axis.panel->right) / 2;
+  const auto wheel_at = [&](float y) {
+    axis.range = {};
+    window_->set_mouse(middle, y, false);
+    app_.frame();
+    ImGui::GetIO().MouseWheel = 2;
+    app_.frame();
+    ImGui::GetIO().MouseWheel = 0;
+    app_.draw_settled();
+    return axis.range;
+  };
+  const PlotRange over_load = wheel_at(250), over_timeline = wheel_at(620);
+  EXPECT_FALSE(over_load.is_whole());
+  EXPECT_NEAR(over_load.from, over_timeline.from, 1e-6) << "at the same place of the screen";
+  EXPECT_NEAR(over_load.to, over_timeline.to, 1e-6);
+  press('T');
+  EXPECT_EQ(document().axis_unit(), view::RunAxis::seconds);
+  press('0');
+  press('T');
+  EXPECT_EQ(document().axis_unit(), view::RunAxis::steps);
+}
+
+TEST_F(Keyboard, a_failing_load_is_marked_with_its_tensor) {
+  EXPECT_EQ(drawn_text().find("failsat"), std::string::npos);
+  document().load.set_option("device_budget", "100GiB");
+  app_.settle();
+  app_.draw_settled();
+  EXPECT_NE(drawn_text().find("failsat"), std::string::npos);
+  document().time.set_step(0);
+  document().time.speed = 16;
+  press(' ');
+  for (int i = 0; i < 2000 && document().time.playing(); ++i) app_.frame();
+  EXPECT_EQ(document().time.step(), document().failure()->step);
+}
+
 TEST_F(Keyboard, escape_closes_a_message_then_a_sheet_then_deselects) {
   document().select(graph::TensorId{3});
   workspace_.settings.panel = "tensors";

@@ -9,6 +9,7 @@
 #include "core/forward/pass/lifetimes.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/load_options.h"
+#include "core/view/curves.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
 
@@ -687,6 +688,105 @@ TEST(HeldBytes, FollowTheCursorEitherWay) {
   }
   held.clear();
   EXPECT_TRUE(held.empty());
+}
+
+// --- What has arrived over the whole load, and where it fails.
+
+TEST(Arrivals, are_never_more_than_what_is_allocated_and_all_of_it_once_the_copies_are_done) {
+  Workspace workspace("");
+  std::size_t partly = 0;
+  for (const graph::MetaGraphPtr& graph : {llama_70b_graph(), encoded_graph(), preset_graph("gpt2")}) {
+    workspace.show(graph, "");
+    for (const load::Method& method : load::methods()) {
+      workspace.document().load.set_option("method", method.id);
+      settle(workspace);
+      const auto run = workspace.document().load.projection.value();
+      if (!run) continue;
+      const Arrivals* const arrivals = workspace.document().load.arrivals.get();
+      ASSERT_NE(arrivals, nullptr);
+      ASSERT_EQ(arrivals->full_at.size(), run->plan.blocks.size());
+      // counted block by block: those alive whose last copy is still to come, or that get none, as a model
+      // that is built to be overwritten
+      std::vector<bool> copied(run->plan.blocks.size(), false);
+      for (const plan::Step& step : run->plan.steps)
+        if (step.verb == plan::Verb::copy) copied[graph::index(step.block)] = true;
+      plan::PerSpace<std::uint64_t> waiting = {};
+      std::size_t next = 0, next_usage = 0;
+      plan::PerSpace<std::uint64_t> arrived = {}, allocated = {};
+      for (std::size_t i = 0; i < run->plan.steps.size(); ++i) {
+        const plan::Step& step = run->plan.steps[i];
+        const plan::Block& block = run->plan.block(step.block);
+        const std::uint32_t full = arrivals->full_at[graph::index(step.block)];
+        const bool stays_empty = block.storage && !copied[graph::index(step.block)];
+        std::uint64_t& waits = waiting[plan::index(block.space)];
+        if (step.verb == plan::Verb::alloc && (full != i || stays_empty)) ++waits;
+        if (step.verb == plan::Verb::copy && full == i) --waits;
+        if (step.verb == plan::Verb::free && stays_empty) --waits;
+        for (; next < arrivals->usage.size() && arrivals->usage[next].step <= i; ++next)
+          arrived = arrivals->usage[next].bytes;
+        for (const auto& usage = run->timeline.usage;
+             next_usage < usage.size() && usage[next_usage].step <= i;)
+          allocated = usage[next_usage++].bytes;
+        for (std::size_t space = 0; space < plan::kSpaceCount; ++space) {
+          ASSERT_LE(arrived[space], allocated[space]) << method.id << " step " << i;
+          partly += arrived[space] > 0 && arrived[space] < allocated[space];
+          const bool slots = static_cast<plan::Space>(space) == plan::Space::staging;
+          if (waiting[space] == 0 && !slots)
+            ASSERT_EQ(arrived[space], allocated[space]) << method.id << " step " << i;
+        }
+        ASSERT_EQ(arrived_at(*arrivals, i), arrived);
+      }
+    }
+  }
+  EXPECT_GT(partly, 100u) << "blocks fill copy by copy";
+}
+
+TEST(Play, stands_still_at_the_step_that_fails_and_goes_on) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  set(workspace, "method", "per_tensor");
+  set(workspace, "device_budget", "100GiB");
+  Document& document = workspace.document();
+  const auto failure = document.failure();
+  ASSERT_TRUE(failure);
+  const load::LoadRow& row = document.load.judged.value()->rows.front();
+  EXPECT_EQ(failure->step, row.verdict.step);
+  EXPECT_EQ(failure->label, row.first_over);
+  EXPECT_NE(failure->label, "");
+  const auto play = [&] {
+    document.time.play(true);
+    for (int i = 0; i < 1000 && document.time.playing(); ++i) document.time.advance(0.05);
+    return document.time.step();
+  };
+  document.time.set_step(0);
+  EXPECT_EQ(play(), failure->step);
+  EXPECT_EQ(play(), document.load.projection.value()->plan.steps.size()) << "once";
+  set(workspace, "device_budget", "200GiB");
+  EXPECT_FALSE(document.failure());
+  EXPECT_EQ(play(), document.load.projection.value()->plan.steps.size()) << "it fits now";
+}
+
+TEST(TimeAxis, the_same_moments_stay_in_sight_in_the_other_unit) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  settle(workspace);
+  Document& document = workspace.document();
+  const load::Projection& run = *document.load.projection.value();
+  const std::size_t steps = run.plan.steps.size();
+  document.axis.range = {0.5, 0.75};
+  document.show_unit(view::RunAxis::seconds);
+  EXPECT_EQ(document.axis_unit(), view::RunAxis::seconds);
+  const double expected =
+      view::x_of_step(run.timeline, steps, view::RunAxis::seconds, steps / 2) / run.timeline.seconds;
+  EXPECT_NEAR(document.axis.range.from, expected, 0.01);
+  document.show_unit(view::RunAxis::steps);
+  EXPECT_NEAR(document.axis.range.from, 0.5, 0.01);
+  EXPECT_NEAR(document.axis.range.to, 0.75, 0.01);
+  document.load.set_beside("mmap_copy");
+  settle(workspace);
+  EXPECT_EQ(document.axis_unit(), view::RunAxis::seconds) << "two loads have their clock in common";
+  set(workspace, "order", "largest");
+  EXPECT_TRUE(document.axis.range.is_whole()) << "another load";
 }
 
 }  // namespace

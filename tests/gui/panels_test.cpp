@@ -6,6 +6,7 @@
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/arena_plot.h"
 #include "app/gui/panels/forward.h"
+#include "app/gui/panels/load_rows.h"
 #include "app/gui/parts/theme.h"
 #include "app/gui/window/window.h"
 #include "tests/gui/harness.h"
@@ -630,6 +631,37 @@ TEST(PassData, lifetimes_are_shown_where_sizes_cannot_be) {
   EXPECT_FALSE(lane(*data, PassLane::activations).rows.empty());
   EXPECT_EQ(lane(*data, PassLane::activations).bytes, 0u);
   EXPECT_TRUE(data->curves.back().empty());
+}
+
+}  // namespace
+
+// --- The rows of the panel Load.
+
+namespace {
+
+TEST(LoadRows, are_modules_where_not_all_blocks_fit) {
+  Workspace workspace("");
+  workspace.show(preset_graph("gpt2-xl"), "");
+  workspace.document().load.set_option("method", "per_tensor");
+  settle(workspace);
+  const load::Projection& run = *workspace.document().load.projection.value();
+  const Model& model = *workspace.document().model;
+  const auto steps = static_cast<double>(run.plan.steps.size());
+  const SpaceBlocks all(model, run, plan::Space::device, 0, steps);
+  EXPECT_EQ(all.size(), 580u);
+  EXPECT_EQ(rows_that_fit(all, 1000).size(), 580u) << "each block has a row";
+  const auto layers = rows_that_fit(all, 60);
+  EXPECT_EQ(layers.size(), 51u + 1u) << "48 layers, what is around them, both parts of the last norm";
+  const auto coarse = rows_that_fit(all, 20);
+  EXPECT_LT(coarse.size(), 10u);
+  std::size_t blocks = 0;
+  for (const RowKey& row : coarse) blocks += all.count(row);
+  EXPECT_EQ(blocks, 580u) << "nothing is left out";
+  EXPECT_EQ(rows_that_fit(all, 1).size(), 1u);
+  // of a part of the load: fewer, and so they unfold
+  const SpaceBlocks some(model, run, plan::Space::device, 0, 40);
+  EXPECT_LT(some.size(), 40u);
+  EXPECT_EQ(rows_that_fit(some, 60).size(), some.size());
 }
 
 }  // namespace

@@ -71,14 +71,49 @@ TEST(TimeCursor, plays_a_load_in_eight_seconds) {
   EXPECT_FALSE(time.playing()) << "another load";
 }
 
+TEST(TimeCursor, a_play_halts_once_where_the_load_fails) {
+  TimeCursor time;
+  time.begin(80, 7);
+  time.halt_at(33);
+  time.set_step(0);
+  time.play(true);
+  time.advance(2);
+  EXPECT_EQ(time.step(), 20u);
+  EXPECT_TRUE(time.playing());
+  time.advance(2);
+  EXPECT_EQ(time.step(), 33u) << "not a step further";
+  EXPECT_FALSE(time.playing());
+  time.play(true);  // and on
+  time.advance(2);
+  EXPECT_EQ(time.step(), 53u);
+  EXPECT_TRUE(time.playing());
+  time.begin(80, 7);  // another load
+  time.set_step(0);
+  time.play(true);
+  time.advance(4);
+  EXPECT_EQ(time.step(), 40u);
+}
+
+TEST(TimeAxis, is_zoomed_around_a_place_and_ends_whole) {
+  const PlotRange closer = zoomed({}, 0.25, 3);
+  EXPECT_LT(closer.to - closer.from, 0.6);
+  EXPECT_NEAR((0.25 - closer.from) / (closer.to - closer.from), 0.25, 1e-9) << "the place stays where it is";
+  EXPECT_FALSE(closer.is_whole());
+  EXPECT_TRUE(zoomed(closer, 0.25, -4).is_whole());
+  EXPECT_GE(zoomed({0.99, 1}, 1, 100).from, 0.99);
+}
+
 TEST(Hover, is_seen_in_the_next_frame_alone) {
   Hover hover;
   hover.set(graph::NodeId{3});
   EXPECT_FALSE(hover.module());
   hover.begin_frame();
   EXPECT_EQ(hover.module(), graph::NodeId{3});
+  hover.set_step(7);
+  EXPECT_FALSE(hover.step);
   hover.begin_frame();
   EXPECT_FALSE(hover.module());
+  EXPECT_EQ(hover.step, 7u);
 }
 
 // The services of a window, with nothing that uses them but the part under test.
@@ -149,7 +184,7 @@ TEST_F(Parts, a_load_tells_what_was_asked_and_projected) {
   const ModelPtr model = make_model(tiny_graph(), "");
   ForwardWork forward(services_, model);
   int asked = 0, projected = 0;
-  LoadWork load(services_, model, 1, forward, {}, {[&] { ++asked; }, [&] { ++projected; }});
+  LoadWork load(services_, model, 1, forward, {}, {[&] { ++asked; }, [&] { ++projected; }, [] {}});
   EXPECT_FALSE(load.projection.busy()) << "not begun";
   load.begin();
   settle();
@@ -172,7 +207,7 @@ TEST_F(Parts, a_load_tells_what_was_asked_and_projected) {
 TEST_F(Parts, advice_belongs_to_what_was_asked) {
   const ModelPtr model = make_model(tiny_graph(), "");
   ForwardWork forward(services_, model);
-  LoadWork load(services_, model, 1, forward, {}, {[] {}, [] {}});
+  LoadWork load(services_, model, 1, forward, {}, {[] {}, [] {}, [] {}});
   Advisor advice(services_, load);
   load.begin();
   settle();
@@ -190,7 +225,7 @@ TEST_F(Parts, advice_belongs_to_what_was_asked) {
 TEST_F(Parts, an_order_is_arranged_and_chosen) {
   const ModelPtr model = make_model(many_tensors(1300), "");
   ForwardWork forward(services_, model);
-  LoadWork load(services_, model, 1, forward, {}, {[] {}, [] {}});
+  LoadWork load(services_, model, 1, forward, {}, {[] {}, [] {}, [] {}});
   OrderEditing order(services_, load, 1);
   load.begin();
   order.list_chosen();

@@ -3,6 +3,7 @@
 
 #include "app/gui/frame/facts.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/parts/timeline_plot.h"
 #include "app/gui/state/summary.h"
 #include "app/report/manual.h"
 #include "core/base/text.h"
@@ -229,6 +230,29 @@ void move_time(Workspace& workspace, const std::string&) {
   document.time.set_step(on ? std::min(steps, now + 1) : now - std::min<std::size_t>(now, 1));
 }
 
+void set_unit(Workspace& workspace, const std::string& word) {
+  constexpr std::array<std::string_view, 2> kUnits = {"steps", "seconds"};
+  Document& document = workspace.document();
+  const std::size_t now = static_cast<std::size_t>(document.axis.chosen);
+  document.show_unit(static_cast<view::RunAxis>(word.empty() ? 1 - now : position(word, kUnits, "unit")));
+}
+
+// Notches of a wheel around the cursor, or around the middle where that is out of sight.
+template <int notches>
+void zoom_time(Workspace& workspace, const std::string&) {
+  Document& document = workspace.document();
+  const auto& run = document.load.projection.value();
+  if (!run) return;
+  PlotRange& range = document.axis.range;
+  const std::size_t steps = run->plan.steps.size();
+  const view::RunAxis unit = document.axis_unit();
+  const double x = view::x_of_step(run->timeline, steps, unit, document.time.step());
+  const double share = x / axis_length(workspace);
+  const bool seen = share >= range.from && share <= range.to;
+  range = zoomed(range, seen ? share : (range.from + range.to) / 2, notches);
+}
+void whole_time(Workspace& workspace, const std::string&) { workspace.document().axis.range = {}; }
+
 void play_beside(Workspace& workspace, const std::string& method) {
   workspace.document().load.set_beside(method == "none" ? "" : method);
 }
@@ -371,6 +395,11 @@ constexpr auto kWindowActions = std::to_array<Action>({
     {"faster", "Play faster", "L", kNone, has_model, faster},
     {"step-back", "Previous step", ",", kNone, has_model, move_time<false>},
     {"step-on", "Next step", ".", kNone, has_model, move_time<true>},
+
+    {"unit", "Switch the time axis between steps and seconds", "T", kOptional, has_model, set_unit},
+    {"time-in", "Zoom in on the time axis", "=", kNone, has_model, zoom_time<2>},
+    {"time-out", "Zoom out on the time axis", "-", kNone, has_model, zoom_time<-2>},
+    {"time-whole", "Show the whole time axis", "0", kNone, has_model, whole_time},
 
     {"select", "Select a tensor", "", kRequired, has_model, select},
     {"select-module", "Select a module", "", kRequired, has_model, select_module},

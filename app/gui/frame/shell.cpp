@@ -135,6 +135,9 @@ void Shell::draw(const Ui& ui) {
   handle_shortcuts();
   follow_lesson(workspace_);
   workspace_.document().hover.begin_frame();
+  TimeAxis& axis = workspace_.document().axis;
+  axis.room.reset();
+  axis.panel.reset();
   // the frame after an idle time would play all of it at once
   constexpr double kLongestFrame = 0.1;
   workspace_.document().time.advance(std::min(static_cast<double>(ImGui::GetIO().DeltaTime), kLongestFrame));
@@ -209,6 +212,11 @@ void Shell::draw_views(const Ui& ui, ImVec2 size) {
   const float low = layout.show_timeline && !sheet_is_open() ? std::min(wanted, most_low) : 0;
   const bool hidden = !layout.show_timeline && !sheet_is_open();
   const float upper = size.y - (low > 0 ? low + gap : hidden ? ui.px(kWayBack) : 0);
+  if (low > 0) {
+    const float left = ImGui::GetCursorScreenPos().x;
+    workspace_.document().axis.room =
+        PlotEdges{left + ui.px(kCardPadding), left + size.x - ui.px(kCardPadding)};
+  }
   draw_upper(ui, {size.x, upper});
   if (hidden) draw_way_back(workspace_, ui, "timeline", {size.x, ui.px(kWayBack)}, {0, -1});
   if (low <= 0) return;

@@ -33,6 +33,8 @@ bool has_pass(const Document& document) {
   return document.forward.scene.value() && document.forward.graph() != nullptr;
 }
 
+constexpr std::string_view kWhole = "Whole load";
+
 class TimelinePanel final : public Panel {
  public:
   TimelinePanel() : Panel("Shows the memory of the load, step by step.") {}
@@ -46,6 +48,7 @@ class TimelinePanel final : public Panel {
   // What the curves were made of.
   struct Key {
     view::RunAxis axis = view::RunAxis::steps;
+    double length = 0;
     TimelineShape shape = TimelineShape::split;
     std::optional<std::uint64_t> device, host, unified;
     bool operator==(const Key&) const = default;
@@ -58,6 +61,8 @@ class TimelinePanel final : public Panel {
   void draw_legend(const Ui& ui, float right);
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   void draw_peaks(const Ui& ui, const TimelinePlot::Frame& frame);
+  void draw_moment(const Document& document, const Ui& ui, ImVec2 at, float width) const;
+  void label_failure(const Ui& ui, const TimelinePlot::Frame& frame, const Document::Failure& failure);
   void draw_selection(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame, float top);
   void handle_mouse(Document& document, const Ui& ui, const TimelinePlot::Frame& frame);
   void describe(const Document& document, const Ui& ui, std::size_t step) const;
@@ -69,9 +74,7 @@ class TimelinePanel final : public Panel {
   std::shared_ptr<const load::Projection> projection_, ghost_;
   std::shared_ptr<const UploadResult> upload_;
   Key key_;
-  view::RunAxis axis_ = view::RunAxis::steps;
   std::optional<TimelineShape> shape_;  // until the user chooses, as the kind of memory has it
-  PlotRange range_;
   TimelinePlot plot_;
   std::shared_ptr<const load::Projection> selected_of_;  // what the next two are of
   std::optional<graph::StorageId> selected_storage_;
@@ -83,26 +86,30 @@ void TimelinePanel::refresh(const Workspace& workspace) {
   const auto upload = workspace.transfers.uploaded(workspace.document());
   const load::LoadMemory& memory = document.load.memory();
   const bool unified = memory.kind == plan::MemoryKind::unified;
-  // clocks can be compared, steps cannot
   const std::shared_ptr<const load::Projection> beside = document.load.beside.value();
-  const view::RunAxis axis = beside ? view::RunAxis::seconds : axis_;
-  const Key key = {axis, shape_.value_or(unified ? TimelineShape::stacked : TimelineShape::split),
-                   memory.budget.device, memory.budget.host, memory.budget.unified};
+  const view::RunAxis axis = document.axis_unit();
+  const Key key = {axis,
+                   axis_length(workspace),
+                   shape_.value_or(unified ? TimelineShape::stacked : TimelineShape::split),
+                   memory.budget.device,
+                   memory.budget.host,
+                   memory.budget.unified};
   const std::shared_ptr<const load::Projection> ghost =
       document.advice.previewed.value() ? document.advice.previewed.value() : beside;
   if (document.load.projection.value() == projection_ && upload == upload_ && key == key_ && ghost == ghost_)
     return;
-  if (document.load.projection.value() != projection_) range_ = {};
   projection_ = document.load.projection.value();
   upload_ = upload;
   key_ = key;
   const std::uint64_t weights = document.model->weight_bytes;
-  TimelineCurves curves = timeline_curves(*projection_, upload_.get(), memory.budget, axis, key.shape);
+  TimelineCurves curves = timeline_curves(*projection_, upload_.get(), memory.budget, axis, key.shape,
+                                          document.load.arrivals.get());
+  curves.length = key.length;
   ghost_ = ghost;
   std::optional<TimelineCurves> outline;
   if (ghost_) {
     outline = timeline_curves(*ghost_, nullptr, memory.budget, axis, key.shape);
-    if (axis == view::RunAxis::seconds) curves.length = std::max(curves.length, outline->length);
+    if (axis == view::RunAxis::seconds) outline->length = key.length;
   }
   plot_.set_curves(std::move(curves), {{weights, "weights"}, {2 * weights, "2 x weights"}});
   plot_.set_ghost(std::move(outline));
@@ -122,14 +129,14 @@ void TimelinePanel::draw_content(Workspace& workspace, const Ui& ui) {
 void TimelinePanel::draw_header(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   constexpr std::array<std::string_view, 2> kShapes = {"Split", "Stacked"};
-  constexpr std::array<std::string_view, 2> kAxes = {"Steps", "Time"};
   constexpr std::array<std::string_view, 2> kEnds = {"Load", "With forward pass"};
   const FontScope font(ui.fonts.small);
   const StyleScope frame(ImGuiStyleVar_FramePadding, {ui.px(6), ui.px(3)});
   const float gap = ui.px(6);
-  const bool pass = has_pass(document);
-  const float controls = segmented_width(ui, kShapes) + gap + segmented_width(ui, kAxes) +
-                         (pass ? gap + segmented_width(ui, kEnds) : 0);
+  const bool pass = has_pass(document), zoomed = !document.axis.range.is_whole();
+  const float whole = text_width(kWhole) + 2 * ImGui::GetStyle().FramePadding.x;
+  const float controls = (zoomed ? whole + gap : 0) + segmented_width(ui, kShapes) + gap +
+                         segmented_width(ui, kAxisUnits) + (pass ? gap + segmented_width(ui, kEnds) : 0);
   const float top = ImGui::GetCursorPosY();
   const float start = ImGui::GetCursorPosX();
   const float right = start + ImGui::GetContentRegionAvail().x - controls;
@@ -137,13 +144,18 @@ void TimelinePanel::draw_header(Workspace& workspace, const Ui& ui) {
   draw_legend(ui, right - ui.px(12));
   ImGui::SameLine(right);
   ImGui::SetCursorPos({right, top});
+  if (zoomed) {
+    if (button(ui, kWhole)) document.axis.range = {};
+    tooltip(ui, "Shows the whole time axis again (0, or a double click)");
+    ImGui::SameLine(0, gap);
+  }
   const TimelineShape shape = key_.shape;
   const auto picked =
       static_cast<TimelineShape>(segmented(ui, "shape", kShapes, static_cast<std::size_t>(shape)));
   tooltip(ui, "Split: the device above the axis, the host below it. Stacked: all memory as one sum.");
   if (picked != shape) shape_ = picked;
   ImGui::SameLine(0, gap);
-  axis_ = static_cast<view::RunAxis>(segmented(ui, "axis", kAxes, static_cast<std::size_t>(key_.axis)));
+  unit_switch(ui, document);
   if (!pass) return;
   ImGui::SameLine(0, gap);
   draw_first_token(workspace, ui);
@@ -211,6 +223,11 @@ void TimelinePanel::draw_legend(const Ui& ui, float right) {
                           ? ". Mapped pages can be dropped: budgets do not count them"
                           : ""));
   }
+  if (plot_.shows_waiting())
+    entry(
+        mix(ui.theme->panel, ui.theme->text, 0.30f), "pale: not yet arrived", "",
+        "A block is allocated at once, its bytes arrive copy by copy: pale is what is allocated and waits for"
+        " its bytes, full color is what has arrived");
   if (!plot_.curves().sides[0].measured.empty() || !plot_.curves().sides[1].measured.empty())
     entry(ui.theme->highlight, "measured: allocated", "", "What the upload allocated");
   if (!plot_.curves().process.empty())
@@ -236,10 +253,18 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   if (size.x < ui.px(140) || size.y < ui.px(50)) return ImGui::Dummy(size);
   plot_area("plot", size);
   TimelinePlot::Frame frame{
-      inside_axes(ui, at, at + size - ImVec2{ui.px(kLevelLabels), strip}, kPlotAxisWidth), range_};
+      inside_axes(ui, at, at + size - ImVec2{ui.px(kLevelLabels), strip}, kPlotAxisWidth),
+      document.axis.range};
+  if (const auto& panel = document.axis.panel) {  // the panel above is this axis unfolded
+    frame.area.low.x = panel->left;
+    frame.area.high.x = panel->right;
+  }
+  document.axis.room = PlotEdges{frame.area.low.x, frame.area.high.x};
   handle_mouse(document, ui, frame);
-  frame.range = range_;
+  frame.range = document.axis.range;
   ImGui::PushClipRect(at, at + size, true);
+  const float beside = frame.area.low.x - ui.px(kPlotAxisWidth + 16) - at.x;
+  if (beside > ui.px(170)) draw_moment(document, ui, at + ImVec2{0, ui.px(6)}, std::min(beside, ui.px(260)));
   plot_.draw(ui, frame);
   const std::vector<plan::Mark>& marks = projection_->plan.marks;
   const auto each_mark = [&](auto draw) {
@@ -250,10 +275,57 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   each_mark([&](const plan::Mark& mark) { plot_.mark(ui, frame, x_of(mark.step), ui.theme->muted); });
   plot_.mark(ui, frame, x_of(document.time.step()), ui.theme->text);
   if (document.hover.step) plot_.mark(ui, frame, x_of(*document.hover.step), ui.theme->muted);
+  const auto failure = document.failure();
+  if (failure) plot_.mark(ui, frame, x_of(failure->step), ui.theme->bad);
   draw_peaks(ui, frame);
-  each_mark([&](const plan::Mark& mark) { plot_.label_mark(ui, frame, x_of(mark.step), mark.label); });
+  if (failure) label_failure(ui, frame, *failure);
+  each_mark([&](const plan::Mark& mark) {
+    plot_.label_mark(ui, frame, x_of(mark.step), ui.theme->raised, mark.label);
+  });
   if (strip > 0) draw_selection(document, ui, frame, at.y + size.y - strip);
   ImGui::PopClipRect();
+}
+
+// The end of the name says more than its beginning.
+void TimelinePanel::label_failure(const Ui& ui, const TimelinePlot::Frame& frame,
+                                  const Document::Failure& failure) {
+  const FontScope font(ui.fonts.small);
+  const std::string name =
+      elided_front(shown(failure.label), std::min(ui.px(260), frame.area.width() * 0.4f));
+  plot_.label_mark(ui, frame, x_of(failure.step), ui.theme->bad, "fails at " + name);
+}
+
+// In the room at the left that the panel above leaves: the moment under the mouse, or at the cursor.
+void TimelinePanel::draw_moment(const Document& document, const Ui& ui, ImVec2 at, float width) const {
+  const FontScope font(ui.fonts.small);
+  const std::size_t step = document.hover.step.value_or(document.time.step());
+  const std::size_t steps = projection_->plan.steps.size();
+  const float line = ImGui::GetFontSize() + ui.px(4);
+  const auto put = [&](ImU32 color, const std::string& words) {
+    put_text(at, color, elided(words, width));
+    at.y += line;
+  };
+  put(ui.theme->text, step >= steps
+                          ? "At the end"
+                          : fmt::format("Step {} of {}", format_grouped(step), format_grouped(steps)));
+  if (const std::string words = step_text(*document.model, *projection_, step); !words.empty())
+    put(ui.theme->muted, words);
+  const Arrivals* const arrivals = document.load.arrivals.get();
+  for (const plan::Space space : plan::kSpaceOrder) {
+    if (projection_->timeline.peaks[plan::index(space)].bytes == 0) continue;
+    const std::uint64_t held = plan::usage_at(projection_->timeline, step, plan::space_bit(space));
+    ImGui::GetWindowDrawList()->AddRectFilled(at + ImVec2{0, ui.px(3)}, at + ImVec2{ui.px(9), ui.px(12)},
+                                              ui.theme->spaces[plan::index(space)], ui.px(2));
+    put_text(at + ImVec2{ui.px(15), 0}, ui.theme->text, capitalized(plan::space_title(space)));
+    put_text_before(at.x + width, at.y, ui.theme->text, format_bytes(held));
+    at.y += line;
+    const std::uint64_t arrived =
+        arrivals != nullptr ? arrived_at(*arrivals, step)[plan::index(space)] : held;
+    if (held == 0) continue;
+    put_text(at + ImVec2{ui.px(15), 0}, ui.theme->muted, "arrived");
+    put_text_before(at.x + width, at.y, ui.theme->muted, format_bytes(std::min(arrived, held)));
+    at.y += line;
+  }
 }
 
 void TimelinePanel::refresh_selected(graph::StorageId storage) {
@@ -299,22 +371,27 @@ void TimelinePanel::describe(const Document& document, const Ui& ui, std::size_t
                      : fmt::format("Step {} of {}", format_grouped(step), format_grouped(steps)));
   if (const std::string words = step_text(*document.model, *projection_, step); !words.empty())
     muted(ui, words);
-  for (const plan::Space space : plan::kSpaceOrder)
-    if (projection_->timeline.peaks[plan::index(space)].bytes > 0)
-      legend_entry(ui, ui.theme->spaces[plan::index(space)], capitalized(plan::space_title(space)),
-                   format_bytes(plan::usage_at(projection_->timeline, step, 1u << plan::index(space))));
+  const Arrivals* const arrivals = document.load.arrivals.get();
+  for (const plan::Space space : plan::kSpaceOrder) {
+    if (projection_->timeline.peaks[plan::index(space)].bytes == 0) continue;
+    const std::uint64_t held = plan::usage_at(projection_->timeline, step, plan::space_bit(space));
+    const std::uint64_t arrived =
+        arrivals != nullptr ? arrived_at(*arrivals, step)[plan::index(space)] : held;
+    legend_entry(ui, ui.theme->spaces[plan::index(space)], capitalized(plan::space_title(space)),
+                 arrived >= held ? format_bytes(held)
+                                 : fmt::format("{}, {} arrived", format_bytes(held), format_bytes(arrived)));
+  }
   muted(ui, "Click to keep the cursor here.");
 }
 
 void TimelinePanel::handle_mouse(Document& document, const Ui& ui, const TimelinePlot::Frame& frame) {
-  document.hover.step.reset();
   if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
   const double share = share_at_pixel(frame.area, frame.range, ImGui::GetIO().MousePos.x);
-  zoom_with_mouse(range_, share, frame.area.width());
+  zoom_with_mouse(document.axis.range, share, frame.area.width());
   const std::size_t step = view::step_at_x(projection_->timeline, projection_->plan.steps.size(), key_.axis,
                                            share * plot_.curves().length);
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.time.set_step(step);
-  document.hover.step = step;
+  document.hover.set_step(step);
   hover_card(ui, [&] { describe(document, ui, step); });
 }
 

@@ -15,16 +15,6 @@ namespace loadline::gui {
 
 namespace {
 
-// The place under the mouse stays where it is.
-void zoom(PlotRange& range, double share, float wheel) {
-  constexpr double kLeast = 1e-4;
-  const double shown = range.to - range.from;
-  const double next = std::clamp(shown * std::pow(0.8, static_cast<double>(wheel)), kLeast, 1.0);
-  const double left = share - (share - range.from) * next / shown;
-  range.from = std::clamp(left, 0.0, 1.0 - next);
-  range.to = range.from + next;
-}
-
 void pull(PlotRange& range, float delta, float width) {
   if (!(width > 0)) return;
   const double shown = range.to - range.from;
@@ -37,7 +27,8 @@ void pull(PlotRange& range, float delta, float width) {
 
 void zoom_with_mouse(PlotRange& range, double share, float width) {
   const ImGuiIO& io = ImGui::GetIO();
-  if (ImGui::IsItemHovered() && std::abs(io.MouseWheel) > 0) zoom(range, share, io.MouseWheel);
+  if (ImGui::IsItemHovered() && std::abs(io.MouseWheel) > 0)
+    range = zoomed(range, share, static_cast<double>(io.MouseWheel));
   if (ImGui::IsMouseDragging(ImGuiMouseButton_Right)) pull(range, io.MouseDelta.x, width);
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) range = {};
 }
@@ -46,8 +37,8 @@ void zoom_with_mouse(PlotRange& across, PlotRange& up, double share_x, double sh
                      float height) {
   const ImGuiIO& io = ImGui::GetIO();
   if (ImGui::IsItemHovered() && std::abs(io.MouseWheel) > 0) {
-    if (!io.KeyCtrl) zoom(across, share_x, io.MouseWheel);
-    if (!io.KeyShift) zoom(up, share_y, io.MouseWheel);
+    if (!io.KeyCtrl) across = zoomed(across, share_x, static_cast<double>(io.MouseWheel));
+    if (!io.KeyShift) up = zoomed(up, share_y, static_cast<double>(io.MouseWheel));
   }
   if (ImGui::IsMouseDragging(ImGuiMouseButton_Right)) {
     pull(across, io.MouseDelta.x, width);

@@ -35,6 +35,34 @@ std::vector<view::CurvePoint> sum_curve(const plan::Timeline& timeline, std::spa
   return points;
 }
 
+// What has arrived in `spaces[level]`, above what is allocated in those before it.
+std::vector<view::CurvePoint> arrived_curve(const plan::Timeline& timeline, const Arrivals& arrivals,
+                                            std::span<const plan::Space> spaces, std::size_t level,
+                                            view::RunAxis axis) {
+  std::vector<view::CurvePoint> points;
+  points.reserve(arrivals.usage.size());
+  const std::size_t own = plan::index(spaces[level]);
+  double below = 0, arrived = 0;
+  std::size_t i = 0, j = 0;
+  const auto& allocated = timeline.usage;
+  while (i < allocated.size() || j < arrivals.usage.size()) {
+    const bool first =
+        j == arrivals.usage.size() || (i < allocated.size() && allocated[i].step <= arrivals.usage[j].step);
+    const plan::UsagePoint& point = first ? allocated[i++] : arrivals.usage[j++];
+    if (first) {
+      below = 0;
+      for (const plan::Space space : spaces.first(level))
+        below += static_cast<double>(point.bytes[plan::index(space)]);
+    } else {
+      arrived = static_cast<double>(point.bytes[own]);
+    }
+    // of two at one step the second has both
+    if (!first || j == arrivals.usage.size() || arrivals.usage[j].step != point.step)
+      points.push_back({view::x_of(point, axis), below + arrived});
+  }
+  return points;
+}
+
 double most_of(std::span<const view::CurvePoint> curve) {
   double most = 0;
   for (const view::CurvePoint& point : curve) most = std::max(most, point.y);
@@ -42,7 +70,7 @@ double most_of(std::span<const view::CurvePoint> curve) {
 }
 
 TimelineSide make_side(const plan::Timeline& timeline, const plan::Timeline* measured,
-                       std::vector<plan::Space> spaces, view::RunAxis axis) {
+                       const Arrivals* arrivals, std::vector<plan::Space> spaces, view::RunAxis axis) {
   TimelineSide side;
   unsigned counted = 0;
   for (const plan::Space space : spaces) {
@@ -52,6 +80,8 @@ TimelineSide make_side(const plan::Timeline& timeline, const plan::Timeline* mea
   for (std::size_t i = 1; i <= side.spaces.size(); ++i)
     side.sums.push_back(sum_curve(timeline, std::span(side.spaces).first(i), axis));
   if (side.spaces.empty()) return side;
+  for (std::size_t i = 0; arrivals != nullptr && i < side.spaces.size(); ++i)
+    side.arrived.push_back(arrived_curve(timeline, *arrivals, side.spaces, i, axis));
   side.most = most_of(side.sums.back());
   side.peak = plan::peak_over(timeline, counted);
   if (measured == nullptr) return side;
@@ -71,7 +101,8 @@ void add_sample(TimelineCurves& curves, double x, const plan::MemorySample& samp
 }  // namespace
 
 TimelineCurves timeline_curves(const load::Projection& projection, const UploadResult* upload,
-                               const load::Budget& budget, view::RunAxis axis, TimelineShape shape) {
+                               const load::Budget& budget, view::RunAxis axis, TimelineShape shape,
+                               const Arrivals* arrivals) {
   TimelineCurves curves;
   curves.axis = axis;
   curves.shape = shape;
@@ -80,7 +111,8 @@ TimelineCurves timeline_curves(const load::Projection& projection, const UploadR
   curves.length = curves.modeled_length;
   const plan::Timeline* const measured = upload == nullptr ? nullptr : &upload->report.measured;
   for (const bool above : {true, false})
-    curves.sides[above ? 0 : 1] = make_side(projection.timeline, measured, spaces_of(shape, above), axis);
+    curves.sides[above ? 0 : 1] =
+        make_side(projection.timeline, measured, arrivals, spaces_of(shape, above), axis);
   curves.sides[0].budget = shape == TimelineShape::stacked ? budget.unified : budget.device;
   curves.sides[1].budget = budget.host;
   if (measured == nullptr) return curves;
@@ -124,6 +156,65 @@ std::string step_text(const Model& model, const load::Projection& projection, st
   const std::string_view verb =
       reads && block.space != plan::Space::page_cache ? "read" : kVerbs[static_cast<std::size_t>(now.verb)];
   return fmt::format("{} {}, {}", verb, safe_display(name, 60), plan::space_title(block.space));
+}
+
+// --- The shared axis.
+
+double axis_length(const Workspace& workspace) {
+  const Document& document = workspace.document();
+  const view::RunAxis unit = document.axis_unit();
+  const auto length = [&](const load::Projection& run) {
+    return view::length_of(run.timeline, run.plan.steps.size(), unit);
+  };
+  if (!document.load.projection.value()) return 1;
+  double longest = length(*document.load.projection.value());
+  if (unit == view::RunAxis::seconds) {
+    // clocks can be compared, steps cannot
+    for (const auto& other : {document.load.beside.value(), document.advice.previewed.value()})
+      if (other) longest = std::max(longest, length(*other));
+    if (const auto upload = workspace.transfers.uploaded(document))
+      longest = std::max(longest, upload->report.measured.seconds);
+  }
+  return longest > 0 ? longest : 1;
+}
+
+PlotArea on_time_axis(const Ui& ui, Document& document, PlotArea area) {
+  if (const auto& room = document.axis.room) {
+    area.low.x = std::max(area.low.x, std::round(room->left + ui.px(kPlotAxisWidth)));
+    area.high.x = std::min(area.high.x, std::round(room->right - ui.px(kLevelLabels + 6)));
+  }
+  area.high.x = std::max(area.high.x, area.low.x + 1);
+  document.axis.panel = PlotEdges{area.low.x, area.high.x};
+  return area;
+}
+
+std::string moment_text(view::RunAxis unit, double x) {
+  if (unit == view::RunAxis::seconds) return x <= 0 ? "0" : format_seconds(x);
+  return x < 1 ? "start" : "step " + format_grouped(static_cast<std::uint64_t>(x));
+}
+
+void paint_time_axis(const Ui& ui, const PlotArea& area, const PlotRange& range, view::RunAxis unit,
+                     double length) {
+  for (const double tick : view::decimal_ticks(range.from * length, range.to * length, tick_room(ui, area))) {
+    if (unit == view::RunAxis::steps && tick != std::floor(tick)) continue;  // no step is there
+    paint_tick(ui, area, pixel_of_share(area, range, tick / length), moment_text(unit, tick));
+  }
+}
+
+void unit_switch(const Ui& ui, Document& document) {
+  const auto now = static_cast<std::size_t>(document.axis_unit());
+  const std::size_t picked = segmented(ui, "axis", kAxisUnits, now);
+  tooltip(ui, document.load.beside.value() ? "Two methods have the clock in common, not their steps (T)"
+                                           : "The unit of the time axis, here and in the tab Load (T)");
+  if (picked != now) document.show_unit(static_cast<view::RunAxis>(picked));
+}
+
+// Mapped pages can be dropped: they are paler.
+ImU32 allocated_color(const Theme& theme, plan::Space space) {
+  return mix(theme.panel, theme.spaces[plan::index(space)], space == plan::Space::page_cache ? 0.14f : 0.30f);
+}
+ImU32 arrived_color(const Theme& theme, plan::Space space) {
+  return mix(theme.panel, theme.spaces[plan::index(space)], space == plan::Space::page_cache ? 0.40f : 0.85f);
 }
 
 // --- Painter's order from the top of the stack down: each level covers what lies below its sum.
@@ -191,10 +282,17 @@ void TimelinePlot::refresh(std::size_t columns, const PlotRange& range) {
   if (same) return;
   columns_ = columns;
   columns_range_ = range;
+  shows_waiting_ = false;
   for (std::size_t i = 0; i < curves_.sides.size(); ++i) {
     const TimelineSide& side = curves_.sides[i];
     SideColumns& made = side_columns_[i] = {};
     for (const auto& sum : side.sums) made.sums.push_back(reduced(sum));
+    for (const auto& sum : side.arrived) made.arrived.push_back(reduced(sum));
+    constexpr double kSeen = 0.01;  // of the height
+    for (std::size_t level = 0; level < made.arrived.size(); ++level)
+      for (std::size_t x = 0; x < columns; ++x)
+        shows_waiting_ =
+            shows_waiting_ || made.sums[level][x].low - made.arrived[level][x].high > kSeen * side.most;
     made.measured = reduced(side.measured);
     if (!ghost_ || ghost_->sides[i].sums.empty()) continue;
     // over the same width: the loads have different steps
@@ -224,14 +322,11 @@ void TimelinePlot::draw_byte_axis(const Ui& ui, const Lane& lane) const {
 }
 
 void TimelinePlot::draw_level(const Ui& ui, const Lane& lane, const Columns& columns,
-                              plan::Space space) const {
+                              const Inks& inks) const {
   ImDrawList* draw = ImGui::GetWindowDrawList();
-  const ImU32 color = ui.theme->spaces[plan::index(space)];
   const float width = (lane.right - lane.left) / static_cast<float>(columns.size());
-  // mapped pages can be dropped: they are paler
-  const ImU32 body = mix(ui.theme->panel, color, space == plan::Space::page_cache ? 0.35f : 0.80f);
   const auto fill = [&](float x0, float x1, float from, float to, ImU32 ink) {
-    if (from != to) draw->AddRectFilled({x0, std::min(from, to)}, {x1, std::max(from, to)}, ink);
+    if (from != to && ink != 0) draw->AddRectFilled({x0, std::min(from, to)}, {x1, std::max(from, to)}, ink);
   };
   for (std::size_t i = 0; i < columns.size();) {
     std::size_t end = i + 1;
@@ -239,10 +334,24 @@ void TimelinePlot::draw_level(const Ui& ui, const Lane& lane, const Columns& col
     const float x0 = lane.left + static_cast<float>(i) * width;
     const float x1 = lane.left + static_cast<float>(end) * width;
     const float low = lane.y(columns[i].low), high = lane.y(columns[i].high);
-    fill(x0, x1, lane.base, low, body);
-    fill(x0, x1, low, high, with_alpha(color, 0.5f));
-    if (high != lane.base) fill(x0, x1, high, high - lane.towards(std::max(1.0f, ui.px(1.5f))), color);
+    fill(x0, x1, lane.base, low, inks.body);
+    fill(x0, x1, low, high, inks.teeth);
+    if (high != lane.base) fill(x0, x1, high, high - lane.towards(std::max(1.0f, ui.px(1.5f))), inks.edge);
     i = end;
+  }
+}
+
+// What has arrived lies on what is allocated, and what is below in the stack covers the rest of both.
+void TimelinePlot::draw_levels(const Ui& ui, const Lane& lane, const TimelineSide& side,
+                               const SideColumns& columns) const {
+  for (std::size_t level = side.spaces.size(); level-- > 0;) {
+    const plan::Space space = side.spaces[level];
+    const ImU32 color = ui.theme->spaces[plan::index(space)], dense = arrived_color(*ui.theme, space);
+    const bool known = !columns.arrived.empty();
+    draw_level(
+        ui, lane, columns.sums[level],
+        {known ? allocated_color(*ui.theme, space) : dense, with_alpha(color, known ? 0.22f : 0.5f), color});
+    if (known) draw_level(ui, lane, columns.arrived[level], {dense, with_alpha(dense, 0.6f), 0});
   }
 }
 
@@ -322,17 +431,6 @@ void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const Ti
   }
 }
 
-void TimelinePlot::draw_steps_axis(const Ui& ui, const Frame& frame) const {
-  for (const double tick : view::decimal_ticks(frame.range.from * curves_.length,
-                                               frame.range.to * curves_.length, tick_room(ui, frame.area))) {
-    const bool steps = curves_.axis == view::RunAxis::steps;
-    const std::string label = !steps     ? tick == 0 ? "0" : format_seconds(tick)
-                                  : tick < 1 ? "start"
-                                         : "step " + format_grouped(static_cast<std::uint64_t>(tick));
-    paint_tick(ui, frame.area, pixel_of(frame, tick), label);
-  }
-}
-
 void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
   flags_.clear();
   labels_.clear();
@@ -343,8 +441,7 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
     const SideColumns& columns = side_columns_[i];
     if (side.spaces.empty()) continue;
     draw_byte_axis(ui, places[i]);
-    for (std::size_t level = side.spaces.size(); level-- > 0;)
-      draw_level(ui, places[i], columns.sums[level], side.spaces[level]);
+    draw_levels(ui, places[i], side, columns);
     if (side.budget) {
       std::size_t counted = side.spaces.size();
       while (counted > 0 && side.spaces[counted - 1] == plan::Space::page_cache) --counted;
@@ -361,7 +458,7 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
   const float base = places[0].base;
   ImGui::GetWindowDrawList()->AddLine({frame.area.low.x, base}, {frame.area.high.x, base}, ui.theme->muted,
                                       std::max(1.0f, ui.px(1)));
-  draw_steps_axis(ui, frame);
+  paint_time_axis(ui, frame.area, frame.range, curves_.axis, std::max(curves_.length, 1e-12));
 }
 
 void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color) const {
@@ -369,10 +466,10 @@ void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color)
   if (at >= frame.area.low.x && at <= frame.area.high.x) paint_mark(ui, frame.area, at, color, std::nullopt);
 }
 
-void TimelinePlot::label_mark(const Ui& ui, const Frame& frame, double x, std::string_view label) {
+void TimelinePlot::label_mark(const Ui& ui, const Frame& frame, double x, ImU32 color,
+                              std::string_view label) {
   const float at = pixel_of(frame, x);
-  if (at >= frame.area.low.x && at <= frame.area.high.x)
-    paint_flag(ui, frame.area, at, ui.theme->raised, label, flags_);
+  if (at >= frame.area.low.x && at <= frame.area.high.x) paint_flag(ui, frame.area, at, color, label, flags_);
 }
 
 void TimelinePlot::mark_peak(const Ui& ui, const Frame& frame, std::size_t at, double x,

@@ -3,6 +3,7 @@
 
 #include "app/gui/parts/plot.h"
 #include "app/gui/parts/theme.h"
+#include "app/gui/state/load/load.h"
 #include "app/gui/state/workspace.h"
 #include "core/view/curves.h"
 
@@ -11,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline::gui {
@@ -25,9 +27,11 @@ enum class TimelineShape { split, stacked };
 struct TimelineSide {
   std::vector<plan::Space> spaces;                  // from the axis outwards; none: nothing is drawn
   std::vector<std::vector<view::CurvePoint>> sums;  // parallel to spaces: each with those before it
-  std::vector<view::CurvePoint> measured;           // what the program allocated, of all of them
-  plan::Peak peak;                                  // of the spaces that budgets count
-  double most = 0;                                  // of all curves
+  // Parallel to spaces: what has arrived in it, above those before it; empty where that is not known.
+  std::vector<std::vector<view::CurvePoint>> arrived = {};
+  std::vector<view::CurvePoint> measured;  // what the program allocated, of all of them
+  plan::Peak peak;                         // of the spaces that budgets count
+  double most = 0;                         // of all curves
   std::optional<std::uint64_t> budget = std::nullopt;
 };
 
@@ -45,9 +49,30 @@ struct TimelineCurves {
 // Replaces the curves of samples by those of an upload that runs.
 void take_samples(TimelineCurves& curves, const load::SampleLog::Entries& samples);
 
-// `upload` may be null.
+// `upload` and `arrivals` may be null.
 TimelineCurves timeline_curves(const load::Projection& projection, const UploadResult* upload,
-                               const load::Budget& budget, view::RunAxis axis, TimelineShape shape);
+                               const load::Budget& budget, view::RunAxis axis, TimelineShape shape,
+                               const Arrivals* arrivals = nullptr);
+
+// --- The time axis that timeline, Load and Lifetimes share: their plots begin and end at the same pixels.
+
+// The end of the axis, in its unit: of the load, of one that is played beside it or previewed, and of its
+// upload.
+double axis_length(const Workspace& workspace);
+// The place of a panel's plot on the axis. It leaves the timeline the room for its labels, and the timeline
+// takes its edges.
+PlotArea on_time_axis(const Ui& ui, Document& document, PlotArea area);
+// Its labels below the area.
+void paint_time_axis(const Ui& ui, const PlotArea& area, const PlotRange& range, view::RunAxis unit,
+                     double length);
+// "step 1,204" or "3.1 s".
+std::string moment_text(view::RunAxis unit, double x);
+// The switch between the units of the axis.
+inline constexpr std::array<std::string_view, 2> kAxisUnits = {"Steps", "Time"};
+void unit_switch(const Ui& ui, Document& document);
+// The color of what is allocated in a space while nothing has arrived there, and of what has arrived.
+ImU32 allocated_color(const Theme& theme, plan::Space space);
+ImU32 arrived_color(const Theme& theme, plan::Space space);
 
 // The step of another load at the moment on its clock that the first load's step has.
 std::size_t step_at_same_time(const load::Projection& first, std::size_t step, const load::Projection& other);
@@ -81,10 +106,12 @@ class TimelinePlot {
   };
 
   void draw(const Ui& ui, const Frame& frame);
+  // Whether the last frame shows memory that is allocated and whose bytes have not arrived.
+  bool shows_waiting() const { return shows_waiting_; }
   // Draws a dashed line at `x` over both sides.
   void mark(const Ui& ui, const Frame& frame, double x, ImU32 color) const;
   // Draws the label of a mark; after all marks, so that none goes through a label.
-  void label_mark(const Ui& ui, const Frame& frame, double x, std::string_view label);
+  void label_mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label);
   // Draws a dot and a label at the peak of a side.
   void mark_peak(const Ui& ui, const Frame& frame, std::size_t side, double x, std::string_view label);
   float pixel_of(const Frame& frame, double x) const;
@@ -99,7 +126,7 @@ class TimelinePlot {
   };
   using Columns = std::vector<view::CurveColumn>;
   struct SideColumns {
-    std::vector<Columns> sums;
+    std::vector<Columns> sums, arrived;
     Columns measured, ghost;
   };
 
@@ -107,13 +134,17 @@ class TimelinePlot {
   std::array<Lane, 2> lanes(const Frame& frame) const;
   void refresh(std::size_t columns, const PlotRange& range);
   void draw_byte_axis(const Ui& ui, const Lane& lane) const;
-  void draw_level(const Ui& ui, const Lane& lane, const Columns& columns, plan::Space space) const;
+  struct Inks {
+    ImU32 body = 0, teeth = 0, edge = 0;  // below the lowest value of a column, up to its highest, on that
+  };
+  void draw_level(const Ui& ui, const Lane& lane, const Columns& columns, const Inks& inks) const;
+  void draw_levels(const Ui& ui, const Lane& lane, const TimelineSide& side,
+                   const SideColumns& columns) const;
   void draw_excess(const Ui& ui, const Lane& lane, const Columns& columns, std::uint64_t budget) const;
   // `until`: x at which the line ends.
   void draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color, float width,
                  std::optional<double> until = {}) const;
   void draw_lines_of_levels(const Ui& ui, const Lane& lane, const TimelineSide& side);
-  void draw_steps_axis(const Ui& ui, const Frame& frame) const;
 
   TimelineCurves curves_;
   std::optional<TimelineCurves> ghost_;
@@ -123,6 +154,7 @@ class TimelinePlot {
   std::array<SideColumns, 2> side_columns_;
   Columns process_columns_, driver_columns_;
   bool samples_stale_ = false;
+  bool shows_waiting_ = false;
   std::vector<PlotArea> flags_, labels_;  // of this frame
 };
 

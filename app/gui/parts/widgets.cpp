@@ -459,7 +459,7 @@ void parts_bar(const Ui& ui, std::span<const Part> parts, float height) {
 
 CardScope::CardScope(const Ui& ui, const char* id, ImVec2 size, bool padded) {
   const ColorScope color(ImGuiCol_ChildBg, ui.theme->panel);
-  const float pad = padded ? ui.px(14) : 0;
+  const float pad = padded ? ui.px(kCardPadding) : 0;
   const StyleScope style(ImGuiStyleVar_WindowPadding, {pad, padded ? ui.px(12) : 0});
   ImGui::BeginChild(id, size, true,
                     padded ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);

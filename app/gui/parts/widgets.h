@@ -59,6 +59,7 @@ struct ChildScope : Scope<ImGui::EndChild> {
   }
 };
 // A bordered surface. A height of 0 fills the region.
+inline constexpr float kCardPadding = 14;  // at the sides
 struct CardScope : Scope<ImGui::EndChild> {
   CardScope(const Ui& ui, const char* id, ImVec2 size, bool padded = true);
 };

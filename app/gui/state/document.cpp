@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/graph/meta_graph.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace loadline::gui {
@@ -29,7 +30,13 @@ Document::Document(Services& services, ModelPtr shown, Kept kept)
       checks(services, model),
       forward(services, model),
       load(services, model, id, forward, std::move(kept.asked),
-           {.asked = [this] { follow_load(); }, .projected = [this] { take_projection(); }}),
+           {.asked = [this] { follow_load(); },
+            .projected = [this] { take_projection(); },
+            .judged =
+                [this] {
+                  const auto failed = failure();
+                  time.halt_at(failed ? std::optional(failed->step) : std::nullopt);
+                }}),
       advice(services, load),
       order(services, load, id),
       arena(kept_arena(services, std::move(kept.arena))) {
@@ -97,11 +104,40 @@ void Document::follow_load() {
 void Document::take_projection() {
   const load::Projection* const now = load.projection.value().get();
   time.begin(now != nullptr ? now->plan.steps.size() : 0, now != nullptr ? now->timeline.unified.step : 0);
+  axis.range = {};
   // the blocks of the projection before are gone
   history.replace([](Selected what) {
     return std::holds_alternative<plan::BlockId>(what) ? Selected() : std::move(what);
   });
   weigh_upload();
+}
+
+std::optional<Document::Failure> Document::failure() const {
+  const auto& judged = load.judged.value();
+  if (!judged || !load.projection.value() || judged->rows.empty()) return std::nullopt;
+  const load::LoadRow& row = judged->rows.front();
+  if (row.refusal || !row.verdict.step || *row.verdict.step >= load.projection.value()->plan.steps.size())
+    return std::nullopt;
+  return Failure{*row.verdict.step, row.first_over};
+}
+
+void Document::show_unit(view::RunAxis unit) {
+  const view::RunAxis before = axis_unit();
+  axis.chosen = unit;
+  const auto& run = load.projection.value();
+  if (!run || axis_unit() == before || axis.range.is_whole()) return;
+  const std::size_t steps = run->plan.steps.size();
+  const double old_length = view::length_of(run->timeline, steps, before),
+               length = view::length_of(run->timeline, steps, unit);
+  if (!(length > 0)) return;
+  const auto same_moment = [&](double share) {
+    const std::size_t step = view::step_at_x(run->timeline, steps, before, share * old_length);
+    return view::x_of_step(run->timeline, steps, unit, step) / length;
+  };
+  constexpr double kLeast = 1e-4;
+  const double from = axis.range.from <= 0 ? 0 : std::min(same_moment(axis.range.from), 1 - kLeast);
+  const double to = axis.range.to >= 1 ? 1 : std::min(1.0, same_moment(axis.range.to));
+  axis.range = {from, std::max(to, from + kLeast)};
 }
 
 ArenaModel arena_model(const Document& document) {

@@ -71,12 +71,23 @@ class Document {
   std::string uncounted() const { return claims_.value() ? without_text(*claims_.value()) : ""; }
   // What is wrong with the model or not understood of it; without its architecture until that is compared.
   const std::vector<Caveat>& caveats() const { return caveats_; }
+  // The unit of the time axis: two methods side by side share a clock, not their steps.
+  view::RunAxis axis_unit() const { return load.beside.value() ? view::RunAxis::seconds : axis.chosen; }
+  // What is visible stays: the same moments in the other unit.
+  void show_unit(view::RunAxis unit);
+  // The first step of the load that exceeds a limit, and the label of the block that it takes.
+  struct Failure {
+    std::size_t step = 0;
+    std::string label = {};
+  };
+  std::optional<Failure> failure() const;
   bool compares(std::string_view method) const { return compared.empty() || compared.contains(method); }
 
   const std::uint64_t id;  // increases with every document: caches with another id are stale
   const ModelPtr model;
   SelectionHistory history;
   TimeCursor time;
+  TimeAxis axis;
   Hover hover;
   MetadataView metadata;
   ValuesView values;

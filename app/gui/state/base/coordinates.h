@@ -1,12 +1,14 @@
-// What every view shares: the selection and its history, the time cursor, the mouse, the visible part of an
-// axis.
+// What every view shares: the selection and its history, the time axis and its cursor, the mouse, the visible
+// part of an axis.
 #pragma once
 
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/tensor_names.h"
 #include "core/plan/plan.h"
+#include "core/view/curves.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,6 +26,33 @@ struct PlotRange {
   double from = 0;
   double to = 1;
   bool operator==(const PlotRange&) const = default;
+  bool is_whole() const { return *this == PlotRange(); }
+};
+
+// Around `share` of the axis, which stays where it is: smaller by a fifth for each notch of a wheel.
+inline PlotRange zoomed(const PlotRange& range, double share, double notches) {
+  constexpr double kLeast = 1e-4;
+  const double shown = range.to - range.from;
+  const double next = std::clamp(shown * std::pow(0.8, notches), kLeast, 1.0);
+  const double from = std::clamp(share - (share - range.from) * next / shown, 0.0, 1.0 - next);
+  return next >= 1 ? PlotRange() : PlotRange{from, from + next};
+}
+
+// --- The time axis of timeline, Load and Lifetimes.
+
+// Where a plot begins and ends on the screen, in pixels.
+struct PlotEdges {
+  float left = 0, right = 0;
+  bool operator==(const PlotEdges&) const = default;
+};
+
+// One unit and one visible part for all plots on it.
+struct TimeAxis {
+  view::RunAxis chosen = view::RunAxis::steps;  // Document::axis_unit() is what holds
+  PlotRange range = {};
+  // Of the frame that is being drawn: the timeline's card, which limits every plot on the axis, and once the
+  // timeline is drawn, its plot; and the panel's plot, if that has this axis.
+  std::optional<PlotEdges> room = {}, panel = {};
 };
 
 // --- What is selected, and what was selected before it.
@@ -98,8 +127,11 @@ class TimeCursor {
     steps_ = steps;
     peak_ = peak;
     step_.reset();
+    halt_.reset();
     playing_ = false;
   }
+  // Where a play that comes by stands still until it is started again: where the load fails.
+  void halt_at(std::optional<std::size_t> step) { halt_ = step; }
   // 0 without a load.
   std::size_t step() const { return std::min(step_.value_or(peak_), steps_); }
   void set_step(std::optional<std::size_t> step) { step_ = step; }  // nothing: back to the peak
@@ -119,9 +151,12 @@ class TimeCursor {
     const auto steps = static_cast<double>(steps_);
     // somebody may have moved the cursor
     if (static_cast<std::size_t>(played_) != step()) played_ = static_cast<double>(step());
-    played_ = std::min(steps, played_ + seconds * speed * steps / kWhole);
+    const double before = std::exchange(played_, std::min(steps, played_ + seconds * speed * steps / kWhole));
+    const bool halts =
+        halt_ && before < static_cast<double>(*halt_) && played_ >= static_cast<double>(*halt_);
+    if (halts) played_ = static_cast<double>(*halt_);
     step_ = static_cast<std::size_t>(played_);
-    playing_ = played_ < steps;
+    playing_ = !halts && played_ < steps;
   }
 
   double speed = 1;  // of the play
@@ -129,6 +164,7 @@ class TimeCursor {
  private:
   std::size_t steps_ = 0, peak_ = 0;
   std::optional<std::size_t> step_;  // if it was moved from the peak
+  std::optional<std::size_t> halt_;
   bool playing_ = false;
   double played_ = 0;  // steps, with fractions
 };
@@ -142,16 +178,19 @@ class Hover {
   void set(graph::ValueId value) { next_value_ = value; }
   std::optional<graph::NodeId> module() const { return module_; }
   std::optional<graph::ValueId> value() const { return value_; }  // of the forward pass
+  void set_step(std::size_t at) { next_step_ = at; }
   void begin_frame() {
     module_ = std::exchange(next_, std::nullopt);
     value_ = std::exchange(next_value_, std::nullopt);
+    step = std::exchange(next_step_, std::nullopt);
   }
 
-  std::optional<std::size_t> step;  // of the timeline
+  std::optional<std::size_t> step;  // of the load, under the mouse on the time axis
 
  private:
   std::optional<graph::NodeId> module_, next_;
   std::optional<graph::ValueId> value_, next_value_;
+  std::optional<std::size_t> next_step_;
 };
 
 }  // namespace loadline::gui

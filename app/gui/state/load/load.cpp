@@ -7,8 +7,10 @@
 #include "core/forward/model/known_models.h"
 #include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
+#include "core/view/curves.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace loadline::gui {
@@ -290,9 +292,92 @@ load::StorageOrder OrderList::order() const {
   return order;
 }
 
+// --- What copies bring.
+
+BlockFill::BlockFill(const plan::Plan& plan)
+    : plan_(&plan),
+      full_at_once_(plan.blocks.size()),
+      written_(plan.blocks.size(), 0),
+      freed_(plan.blocks.size(), 0) {
+  for (std::size_t i = 0; i < plan.blocks.size(); ++i) full_at_once_[i] = !plan.blocks[i].storage;
+  for (const plan::Step& step : plan.steps)
+    if (step.verb == plan::Verb::copy) full_at_once_[graph::index(step.block)] = false;
+}
+
+void BlockFill::rewind() {
+  written_.assign(written_.size(), 0);
+  freed_.assign(freed_.size(), 0);
+}
+
+BlockFill::Change BlockFill::apply(const plan::Step& step) {
+  const std::size_t at = graph::index(step.block);
+  const plan::Block& block = plan_->block(step.block);
+  std::uint64_t& written = written_[at];
+  const std::uint64_t before = written;
+  switch (step.verb) {
+    case plan::Verb::alloc:
+      if (full_at_once_[at]) written = block.addressed_bytes();
+      break;
+    case plan::Verb::copy:
+      written = (block.storage ? written : step.offset) + step.written();
+      break;
+    case plan::Verb::free:
+      freed_[at] = std::exchange(written, 0);
+      break;
+  }
+  return {before, written};
+}
+
+BlockFill::Change BlockFill::undo(const plan::Step& step) {
+  const std::size_t at = graph::index(step.block);
+  std::uint64_t& written = written_[at];
+  const std::uint64_t before = written;
+  if (step.verb == plan::Verb::copy) written -= step.written();
+  if (step.verb == plan::Verb::free) written = freed_[at];
+  return {before, written};
+}
+
+std::uint64_t filled_bytes(const plan::Block& block, std::uint64_t written) {
+  const std::uint64_t whole = block.addressed_bytes();
+  if (whole == block.bytes || whole == 0) return std::min(written, whole);
+  return static_cast<std::uint64_t>(static_cast<double>(std::min(written, whole)) /
+                                    static_cast<double>(whole) * static_cast<double>(block.bytes));
+}
+
+Arrivals arrivals_of(const plan::Plan& plan, const plan::Timeline& timeline) {
+  Arrivals arrivals;
+  arrivals.full_at.assign(plan.blocks.size(), plan::kNever);
+  BlockFill fill(plan);
+  std::vector<std::uint8_t> filled(plan.blocks.size(), 0);
+  plan::UsagePoint now;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    const plan::Block& block = plan.block(step.block);
+    const BlockFill::Change change = fill.apply(step);
+    std::uint32_t& full = arrivals.full_at[graph::index(step.block)];
+    const bool first = step.verb == plan::Verb::alloc || filled[graph::index(step.block)] == 0;
+    if (step.verb == plan::Verb::copy) filled[graph::index(step.block)] = 1;
+    if (step.verb != plan::Verb::free && (first || block.storage)) full = static_cast<std::uint32_t>(i);
+    const std::uint64_t before = filled_bytes(block, change.before), after = filled_bytes(block, change.now);
+    if (before == after) continue;
+    now.bytes[plan::index(block.space)] += after - before;  // modulo 2^64
+    now.step = i;
+    now.seconds = view::x_of_step(timeline, plan.steps.size(), view::RunAxis::seconds, i);
+    arrivals.usage.push_back(now);
+  }
+  return arrivals;
+}
+
+const plan::PerSpace<std::uint64_t>& arrived_at(const Arrivals& arrivals, std::size_t step) {
+  static constexpr plan::PerSpace<std::uint64_t> kNone = {};
+  const auto after = std::ranges::upper_bound(arrivals.usage, step, {}, &plan::UsagePoint::step);
+  return after == arrivals.usage.begin() ? kNone : std::prev(after)->bytes;
+}
+
 // --- Plays the copies and frees between two steps, forwards or backwards.
 
 void HeldBytes::clear() {
+  fill_.reset();
   model_.reset();
   projection_.reset();
 }
@@ -310,30 +395,23 @@ void HeldBytes::begin(const ModelPtr& model, const std::shared_ptr<const load::P
       tensors_[next[graph::index(graph.tensors[i].storage)]++] = graph::TensorId{i};
   }
   model_ = model;
+  if (projection_ == projection && fill_)
+    fill_->rewind();
+  else
+    fill_.emplace(projection->plan);
   projection_ = projection;
-  written_.assign(projection->plan.blocks.size(), 0);
-  freed_.assign(projection->plan.blocks.size(), 0);
   nodes_.assign(model->tree.nodes.size(), {});
   arrived_ = {};
   step_ = 0;
   if (!projection->plan.steps.empty()) apply(projection->plan.steps.front(), false);
 }
 
-void HeldBytes::apply(const plan::Step& step, bool undo) {
-  if (!projection_->plan.block(step.block).storage) return;
-  std::uint64_t& written = written_[graph::index(step.block)];
-  if (step.verb == plan::Verb::copy)
-    return set_written(step.block, undo ? written - step.written() : written + step.written());
-  if (step.verb == plan::Verb::alloc) return;  // nothing has arrived before it or right after it
-  std::uint64_t& freed = freed_[graph::index(step.block)];
-  if (undo) return set_written(step.block, freed);
-  freed = written;
-  set_written(step.block, 0);
-}
-
 // Each tensor of the storage has arrived as far as the block was written.
-void HeldBytes::set_written(plan::BlockId id, std::uint64_t written) {
-  const plan::Block& block = projection_->plan.block(id);
+void HeldBytes::apply(const plan::Step& step, bool undo) {
+  const plan::Block& block = projection_->plan.block(step.block);
+  if (!block.storage) return;
+  const BlockFill::Change change = undo ? fill_->undo(step) : fill_->apply(step);
+  if (change.before == change.now) return;
   const std::uint64_t whole = block.addressed_bytes();
   const auto arrived = [&](std::uint64_t bytes, std::uint64_t of_block) {
     const double share = static_cast<double>(std::min(of_block, whole)) /
@@ -341,17 +419,11 @@ void HeldBytes::set_written(plan::BlockId id, std::uint64_t written) {
     return of_block >= whole ? bytes : static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
   };
   const std::size_t storage = graph::index(*block.storage), space = plan::index(block.space);
-  const std::uint64_t before = std::exchange(written_[graph::index(id)], written);
-  const auto held = [&](std::uint64_t stored) {  // of the block, which may hold them packed
-    if (whole == block.bytes || whole == 0) return std::min(stored, whole);
-    return static_cast<std::uint64_t>(static_cast<double>(std::min(stored, whole)) /
-                                      static_cast<double>(whole) * static_cast<double>(block.bytes));
-  };
-  arrived_[space] += held(written) - held(before);  // modulo 2^64
+  arrived_[space] += filled_bytes(block, change.now) - filled_bytes(block, change.before);  // modulo 2^64
   for (std::uint32_t i = first_[storage]; i < first_[storage + 1]; ++i) {
     const std::uint64_t bytes = model_->bytes[graph::index(tensors_[i])];
-    const std::uint64_t gone = whole == 0 ? 0 : arrived(bytes, before);
-    const std::uint64_t come = whole == 0 ? 0 : arrived(bytes, written);
+    const std::uint64_t gone = whole == 0 ? 0 : arrived(bytes, change.before);
+    const std::uint64_t come = whole == 0 ? 0 : arrived(bytes, change.now);
     if (gone == come) continue;
     for (graph::NodeId node = model_->nodes[graph::index(tensors_[i])];;
          node = model_->tree.node(node).parent) {

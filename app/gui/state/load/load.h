@@ -142,6 +142,40 @@ class OrderList {
 // The module under which a tensor name is listed.
 std::string order_module(std::string_view name);
 
+// --- Which bytes have arrived in blocks, and from that in the memory of the whole load, at each of its
+// steps.
+
+// Follows a plan step by step. A block fills copy by copy, a ring slot each time anew. A block that holds no
+// tensor and that nothing is copied into, as activations, is full at once.
+class BlockFill {
+ public:
+  explicit BlockFill(const plan::Plan& plan);  // which must outlive it
+  void rewind();                               // to before the first step
+
+  // What the copies into the step's block have written, before the step and after it.
+  struct Change {
+    std::uint64_t before = 0, now = 0;
+  };
+  Change apply(const plan::Step& step);
+  Change undo(const plan::Step& step);  // of a block that holds a tensor
+
+ private:
+  const plan::Plan* plan_;
+  std::vector<bool> full_at_once_;      // per block
+  std::vector<std::uint64_t> written_;  // per block; 0 unless it is alive
+  std::vector<std::uint64_t> freed_;    // per block: what written_ was when it was freed
+};
+// The bytes of a block's memory that are filled: fewer than were written where it holds them packed.
+std::uint64_t filled_bytes(const plan::Block& block, std::uint64_t written);
+
+struct Arrivals {
+  std::vector<plan::UsagePoint> usage;  // bytes that have arrived, after each step that changes them
+  std::vector<std::uint32_t> full_at;  // per block: the step that brings its last bytes, or that allocates it
+};
+Arrivals arrivals_of(const plan::Plan& plan, const plan::Timeline& timeline);
+// What has arrived after `step`, at most what is allocated.
+const plan::PerSpace<std::uint64_t>& arrived_at(const Arrivals& arrivals, std::size_t step);
+
 // --- Which bytes of a model have arrived in which memory at a step of its load, module by module.
 
 // Follows a time cursor: a short way costs what changes on it, not what the model has.
@@ -164,7 +198,6 @@ class HeldBytes {
   void begin(const std::shared_ptr<const Model>& model,
              const std::shared_ptr<const load::Projection>& projection);
   void apply(const plan::Step& step, bool undo);
-  void set_written(plan::BlockId block, std::uint64_t written);
 
   std::shared_ptr<const Model> model_;
   std::shared_ptr<const load::Projection> projection_;
@@ -172,8 +205,7 @@ class HeldBytes {
   // The tensors of storage i are tensors_[first_[i]] to tensors_[first_[i + 1]], without the last.
   std::vector<std::uint32_t> first_;
   std::vector<graph::TensorId> tensors_;
-  std::vector<std::uint64_t> written_;  // per block: bytes copied into it, 0 unless it is alive
-  std::vector<std::uint64_t> freed_;    // per block: what written_ was when it was freed
+  std::optional<BlockFill> fill_;
   std::vector<plan::PerSpace<std::uint64_t>> nodes_;
   plan::PerSpace<std::uint64_t> arrived_ = {};
 };

@@ -265,10 +265,16 @@ void LoadWork::ask_projection() {
   planned_ = timeline();
   judged.reset();
   judged_of_.reset();
+  const auto arrived = std::make_shared<Arrivals>();
   projection.ask(
       services_.jobs, fmt::format("Projecting {}", shown_method(asked_).id),
-      [task = task(*planned_)](Progress& progress) { return project_load(task, progress); },
-      [this] {
+      [task = task(*planned_), arrived](Progress& progress) {
+        load::Projection made = project_load(task, progress);
+        *arrived = arrivals_of(made.plan, made.timeline);
+        return made;
+      },
+      [this, arrived] {
+        arrivals = projection.error() == nullptr ? arrived : nullptr;
         services_.notices.take_back(plan_failure_);
         if (projection.error() != nullptr) {
           projection.drop();
@@ -288,10 +294,12 @@ void LoadWork::ask_verdict() {
   question.request.max_context = memory_.deciding_budget().has_value();
   if (judged_of_ == question) return;
   judged_of_ = question;
-  judged.ask(services_.jobs, "Checking the budgets",
-             [task = task(std::move(question)), shown = projection.value()](Progress& progress) {
-               return judge_load(task, *shown, progress);
-             });
+  judged.ask(
+      services_.jobs, "Checking the budgets",
+      [task = task(std::move(question)), shown = projection.value()](Progress& progress) {
+        return judge_load(task, *shown, progress);
+      },
+      [this] { events_.judged(); });
 }
 
 void LoadWork::set_beside(std::string method) {

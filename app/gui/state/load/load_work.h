@@ -63,10 +63,10 @@ class ForwardWork {
 
 class LoadWork {
  public:
-  // Called before the answers to another request are worked out, and once a projection is there or has
-  // failed.
+  // Called before the answers to another request are worked out, once a projection is there or has failed,
+  // and once it was held against the budgets.
   struct Events {
-    std::function<void()> asked, projected;
+    std::function<void()> asked, projected, judged;
   };
 
   LoadWork(Services& services, ModelPtr model, std::uint64_t document, ForwardWork& forward, Asked asked,
@@ -121,6 +121,7 @@ class LoadWork {
   const ModelPtr model;
   const std::shared_ptr<const forward::ClaimsOnce> claims;  // null without a model
   Latest<load::Projection> projection;
+  std::shared_ptr<const Arrivals> arrivals;     // of the projection, and null without it
   Latest<load::LoadAnswer> judged;              // of the projection
   Latest<report::AnswerWithCurves> comparison;  // of all methods; never null
   Latest<load::Projection> beside;              // null without another method
