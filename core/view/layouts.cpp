@@ -114,14 +114,21 @@ class Layouter {
   Layouter(const graph::ModuleTree& tree, const TreemapOrder& order, const TreemapOptions& options)
       : tree_(tree), order_(order), options_(options) {}
 
-  void fill(graph::NodeId module, const Rect& bounds, std::uint16_t depth);
+  // `judged` is the size by which is decided what is drawn and how: for siblings that are alike it is the
+  // same.
+  struct Size {
+    double w = 0, h = 0;
+  };
+  void fill(graph::NodeId module, const Rect& bounds, const Size& judged, std::uint16_t depth);
   std::vector<Tile> take() { return std::move(tiles_); }
 
  private:
   std::vector<Item> items_of(graph::NodeId module, double area) const;
   bool in_natural_order(graph::NodeId module, std::vector<Item>& items) const;
+  static std::vector<Size> judged_sizes(const std::vector<Item>& items, const std::vector<Rect>& rects,
+                                        bool ordered);
   graph::NodeId skip_chain(graph::NodeId node) const;
-  void place_module(const Item& item, const Rect& rect, std::uint16_t depth);
+  void place_module(const Item& item, const Rect& rect, const Size& judged, std::uint16_t depth);
 
   const graph::ModuleTree& tree_;
   const TreemapOrder& order_;
@@ -166,60 +173,99 @@ std::vector<Item> Layouter::items_of(graph::NodeId module, double area) const {
   return items;
 }
 
-// Whether the items have similar sizes; if so, sorts them in the tree's order: layer 2 before layer 10.
+bool is_number(std::string_view name) {
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+constexpr double kAlike = 1.02;  // how many times as large as the smallest the largest of equals may be
+
+// Whether the items have similar sizes or are numbered, as layers are; if so, sorts them in the tree's order:
+// layer 2 before layer 10.
 bool Layouter::in_natural_order(graph::NodeId module, std::vector<Item>& items) const {
   constexpr std::size_t kFewest = 4;
-  constexpr double kAlike = 1.02;
-  if (items.size() < kFewest || items.size() != tree_.node(module).children.size()) return false;
-  // sorted by size: comparing the first and the last is enough
-  if (static_cast<double>(items.front().bytes) > kAlike * static_cast<double>(items.back().bytes))
-    return false;
+  const std::vector<graph::NodeId>& children = tree_.node(module).children;
+  if (items.size() < kFewest || items.size() != children.size()) return false;
   const auto is_child = [](const Item& item) { return item.kind == TileKind::module; };
   if (!std::ranges::all_of(items, is_child)) return false;
-  std::transform(tree_.node(module).children.begin(), tree_.node(module).children.end(), items.begin(),
-                 [&](graph::NodeId child) {
-                   const graph::ModuleNode& node = tree_.node(child);
-                   return Item{TileKind::module, child, node.bytes, node.tensors};
-                 });
+  // sorted by size: comparing the first and the last is enough
+  const bool alike =
+      static_cast<double>(items.front().bytes) <= kAlike * static_cast<double>(items.back().bytes);
+  if (!alike &&
+      !std::ranges::all_of(children, [&](graph::NodeId child) { return is_number(tree_.node(child).name); }))
+    return false;
+  std::transform(children.begin(), children.end(), items.begin(), [&](graph::NodeId child) {
+    const graph::ModuleNode& node = tree_.node(child);
+    return Item{TileKind::module, child, node.bytes, node.tensors};
+  });
   return true;
 }
 
-void Layouter::place_module(const Item& item, const Rect& rect, std::uint16_t depth) {
+// The least width and the least height among those that are alike: what has no room in one of them is drawn
+// in none.
+std::vector<Layouter::Size> Layouter::judged_sizes(const std::vector<Item>& items,
+                                                   const std::vector<Rect>& rects, bool ordered) {
+  std::vector<Size> sizes(rects.size());
+  std::transform(rects.begin(), rects.end(), sizes.begin(), [](const Rect& rect) {
+    return Size{rect.w, rect.h};
+  });
+  if (!ordered) return sizes;
+  std::vector<std::size_t> by_bytes(items.size());
+  std::iota(by_bytes.begin(), by_bytes.end(), std::size_t{0});
+  std::ranges::stable_sort(by_bytes, {}, [&](std::size_t i) { return items[i].bytes; });
+  for (std::size_t first = 0; first < by_bytes.size();) {
+    const double most = kAlike * static_cast<double>(items[by_bytes[first]].bytes);
+    Size least = sizes[by_bytes[first]];
+    std::size_t end = first;
+    for (; end < by_bytes.size() && static_cast<double>(items[by_bytes[end]].bytes) <= most; ++end)
+      least = {std::min(least.w, sizes[by_bytes[end]].w), std::min(least.h, sizes[by_bytes[end]].h)};
+    for (; first < end; ++first) sizes[by_bytes[first]] = least;
+  }
+  return sizes;
+}
+
+void Layouter::place_module(const Item& item, const Rect& rect, const Size& judged, std::uint16_t depth) {
   const graph::NodeId node = skip_chain(item.node);
   if (tree_.node(node).children.empty()) {
     tiles_.push_back({TileKind::tensor, false, depth, node, rect, item.bytes, item.tensors});
     return;
   }
   // too small for contents: the whole module becomes one tile
-  if (rect.w < 2 * options_.min_side || rect.h < 2 * options_.min_side) {
+  if (judged.w < 2 * options_.min_side || judged.h < 2 * options_.min_side) {
     tiles_.push_back({TileKind::aggregate, false, depth, node, rect, item.bytes, item.tensors});
     return;
   }
-  const bool number = tree_.node(node).name.find_first_not_of("0123456789") == std::string::npos;
-  const bool header = rect.w >= (number ? options_.number_width : options_.header_width) &&
-                      rect.h >= (number ? 2.5 : 3.6) * options_.header;
+  const bool number = is_number(tree_.node(node).name);
+  const bool header = judged.w >= (number ? options_.number_width : options_.header_width) &&
+                      judged.h >= (number ? 2.5 : 3.6) * options_.header;
   const double padding =
-      std::min({header ? options_.padding : options_.padding / 3, rect.w / 12, rect.h / 12});
+      std::min({header ? options_.padding : options_.padding / 3, judged.w / 12, judged.h / 12});
   const double top = header ? options_.header : padding;
   tiles_.push_back({TileKind::module, header, depth, node, rect, item.bytes, item.tensors});
   fill(node, {rect.x + padding, rect.y + top, rect.w - 2 * padding, rect.h - top - padding},
-       static_cast<std::uint16_t>(depth + 1));
+       {judged.w - 2 * padding, judged.h - top - padding}, static_cast<std::uint16_t>(depth + 1));
 }
 
-void Layouter::fill(graph::NodeId module, const Rect& bounds, std::uint16_t depth) {
-  if (tree_.node(module).bytes == 0 || bounds.w <= 0 || bounds.h <= 0) return;
-  std::vector<Item> items = items_of(module, bounds.area());
-  const bool alike = in_natural_order(module, items);
+void Layouter::fill(graph::NodeId module, const Rect& bounds, const Size& judged, std::uint16_t depth) {
+  if (tree_.node(module).bytes == 0 || bounds.w <= 0 || bounds.h <= 0 || judged.w <= 0 || judged.h <= 0)
+    return;
+  std::vector<Item> items = items_of(module, judged.w * judged.h);
+  const bool ordered = in_natural_order(module, items);
   std::vector<double> weights(items.size());
   std::transform(items.begin(), items.end(), weights.begin(),
                  [](const Item& item) { return static_cast<double>(item.bytes); });
-  const std::vector<Rect> rects = alike ? even_columns(weights, bounds) : squarify(weights, bounds);
+  // laid out in the judged size and then stretched: what is alike has the same picture
+  const Rect plane = {0, 0, judged.w, judged.h};
+  const std::vector<Rect> rects = ordered ? even_columns(weights, plane) : squarify(weights, plane);
+  const std::vector<Size> sizes = judged_sizes(items, rects, ordered);
+  const double across = bounds.w / judged.w, down = bounds.h / judged.h;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Item& item = items[i];
+    const Rect rect = {bounds.x + rects[i].x * across, bounds.y + rects[i].y * down, rects[i].w * across,
+                       rects[i].h * down};
     if (item.kind == TileKind::module)
-      place_module(item, rects[i], depth);
+      place_module(item, rect, sizes[i], depth);
     else
-      tiles_.push_back({item.kind, false, depth, item.node, rects[i], item.bytes, item.tensors});
+      tiles_.push_back({item.kind, false, depth, item.node, rect, item.bytes, item.tensors});
   }
 }
 
@@ -282,26 +328,39 @@ std::size_t column_count(std::size_t count, const Rect& bounds) {
 
 }  // namespace
 
+// By weight, since a small one needs no place of its own: each column has about the same sum, so that equals
+// in different columns look alike. Where all are equal, the first columns have one more if they cannot all
+// have the same number.
 std::vector<Rect> even_columns(std::span<const double> weights, const Rect& bounds) {
   std::vector<Rect> rects(weights.size());
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (total <= 0 || bounds.w <= 0 || bounds.h <= 0) return rects;
-  const std::size_t columns = column_count(weights.size(), bounds);
+  const auto [least, most] = std::ranges::minmax(weights);
+  const bool equal = most <= kAlike * least;
+  const auto count =
+      equal ? weights.size() : static_cast<std::size_t>(std::max(1.0, std::round(total / most)));
+  const std::size_t columns = column_count(count, bounds);
   std::size_t first = 0;
-  double x = bounds.x;
-  for (std::size_t column = 0; column < columns; ++column) {
+  double x = bounds.x, before = 0;
+  for (std::size_t column = 0; column < columns && first < weights.size(); ++column) {
+    std::size_t end = first;
+    double sum = 0;
     const std::size_t size = weights.size() / columns + (column < weights.size() % columns ? 1 : 0);
-    const auto part = weights.subspan(first, size);
-    const double sum = std::accumulate(part.begin(), part.end(), 0.0);
+    const double until = total * static_cast<double>(column + 1) / static_cast<double>(columns);
+    while (end < weights.size() &&
+           (equal ? end < first + size
+                  : end == first || column + 1 == columns || before + sum + weights[end] / 2 <= until))
+      sum += weights[end++];
     const double width = bounds.w * sum / total;
     double y = bounds.y;
-    for (std::size_t i = 0; i < size; ++i) {
-      const double height = bounds.h * part[i] / sum;
-      rects[first + i] = {x, y, width, height};
+    for (std::size_t i = first; i < end; ++i) {
+      const double height = bounds.h * weights[i] / sum;
+      rects[i] = {x, y, width, height};
       y += height;
     }
     x += width;
-    first += size;
+    before += sum;
+    first = end;
   }
   return rects;
 }
@@ -337,7 +396,7 @@ std::vector<Tile> layout_treemap(const graph::ModuleTree& tree, const TreemapOrd
     if (node.bytes == 0) return {};
     return {{TileKind::tensor, false, 0, root, bounds, node.bytes, node.tensors}};
   }
-  layouter.fill(root, bounds, 0);
+  layouter.fill(root, bounds, {bounds.w, bounds.h}, 0);
   return layouter.take();
 }
 

@@ -67,7 +67,7 @@ std::size_t lane_row_at(const LaneLayout& layout, double y);
 // rectangles. O(n). Source: Bruls, Huizing, van Wijk, Squarified Treemaps, 2000.
 std::vector<Rect> squarify(std::span<const double> weights, const Rect& bounds);
 
-// The same for weights that hardly differ, such as a model's repeated layers: columns of equal count, filled
+// The same for a model's repeated layers, of which most hardly differ: columns of about equal sums, filled
 // downwards in the given order. Each area is still exactly proportional. All weights must be > 0.
 std::vector<Rect> even_columns(std::span<const double> weights, const Rect& bounds);
 
@@ -109,9 +109,9 @@ struct Tile {
 };
 
 // Tiles in drawing order, each frame before its contents. A module with a single child and no bytes of its
-// own gets no frame: its child takes its place. Siblings of nearly equal size are laid out in even columns,
-// in their natural order; all others are squarified. The work is proportional to the tiles made, not to the
-// tree.
+// own gets no frame: its child takes its place. Siblings that are numbered or of nearly equal size are laid
+// out in even columns, in their natural order; all others are squarified. Equal siblings are drawn equally:
+// in the same arrangement and to the same depth. The work is proportional to the tiles made, not to the tree.
 std::vector<Tile> layout_treemap(const graph::ModuleTree& tree, const TreemapOrder& order, graph::NodeId root,
                                  const Rect& bounds, const TreemapOptions& options);
 

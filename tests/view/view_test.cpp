@@ -224,6 +224,49 @@ TEST(Treemap, repeated_layers_stand_in_natural_order) {
   for (std::size_t i = 0; i < layers.size(); ++i) EXPECT_EQ(layers[i], std::to_string(i));
 }
 
+// As in a mixture of experts whose first layers are dense and whose last has more.
+TEST(Treemap, layers_stand_in_order_of_depth_and_equal_ones_look_the_same) {
+  graph::MetaGraph graph;
+  graph.files.push_back({"model", 0});
+  const auto add = [&](std::string name, std::uint64_t bytes) {
+    graph.tensors.push_back(
+        {std::move(name),
+         graph::DType::u8,
+         {bytes},
+         {},
+         graph.add_storage(graph::plain_storage(graph::FileId{0}, graph.files[0].bytes, bytes))});
+    graph.files[0].bytes += bytes;
+  };
+  constexpr std::size_t kLayers = 62, kDense = 3, kExperts = 40;
+  for (std::size_t i = 0; i < kLayers; ++i) {
+    const std::string layer = "layers." + std::to_string(i);
+    add(layer + ".attn.weight", 90'000);
+    for (std::size_t e = 0; i >= kDense && e < kExperts; ++e)
+      add(layer + ".mlp.experts." + std::to_string(e) + ".weight", 20'000);
+    if (i + 1 == kLayers) add(layer + ".head.weight", 300'000);
+  }
+  const graph::ModuleTree tree = graph::module_tree(graph);
+  for (double width = 500; width < 1600; width += 37) {
+    const auto tiles = layout_treemap(tree, TreemapOrder(tree), graph::kRootNode, {0, 0, width, 480}, {});
+    std::vector<std::size_t> inside(kLayers, 0);  // tiles below each layer
+    std::vector<Rect> rects(kLayers);
+    std::vector<std::size_t> order;
+    for (const Tile& tile : tiles) {
+      const auto layer = graph::layer_number(graph::module_path(tree, tile.node));
+      if (!layer) continue;
+      if (inside[*layer]++ == 0) rects[*layer] = tile.rect, order.push_back(*layer);
+    }
+    ASSERT_EQ(order.size(), kLayers);
+    EXPECT_TRUE(std::ranges::is_sorted(order)) << width;
+    for (std::size_t i = kDense; i + 1 < kLayers; ++i) {
+      EXPECT_EQ(inside[i], inside[kDense]) << "layer " << i << " at width " << width;
+      EXPECT_NEAR(rects[i].area(), rects[kDense].area(), 1e-6 * rects[i].area());
+    }
+    for (std::size_t i = 1; i < kLayers; ++i)
+      EXPECT_TRUE(rects[i].x > rects[i - 1].x + 1e-9 || rects[i].y > rects[i - 1].y) << i;
+  }
+}
+
 TEST(Treemap, empty_models_have_no_tiles) {
   const graph::ModuleTree tree = graph::module_tree(graph::MetaGraph{});
   EXPECT_TRUE(layout_treemap(tree, TreemapOrder(tree), graph::kRootNode, {0, 0, 100, 100}, {}).empty());
