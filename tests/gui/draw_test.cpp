@@ -198,19 +198,133 @@ TEST(Mouse, a_click_in_the_table_selects_everywhere) {
   EXPECT_TRUE(app.workspace().document().selected_tensor());
 }
 
-TEST(Mouse, a_click_in_the_map_selects_and_a_double_click_zooms) {
+TEST(Mouse, a_click_in_the_map_selects_and_a_double_click_goes_on) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
   app.workspace().show(llama_70b_graph(), "");
   app.workspace().settings.panel = "map";
   app.settle();
   app.draw_settled();
+  Document& document = app.workspace().document();
   play_script(app, parse_script("click 400 300\n", "inline"), "inline");
-  ASSERT_TRUE(app.workspace().document().selected_tensor());
-  const graph::NodeId node =
-      app.workspace().document().model->nodes[graph::index(*app.workspace().document().selected_tensor())];
-  play_script(app, parse_script("double-click 400 300\n", "inline"), "inline");
-  EXPECT_EQ(app.workspace().document().zoomed(), app.workspace().document().model->tree.node(node).parent);
+  ASSERT_TRUE(document.selected_tensor());
+  // on the title of a module it looks inside, on a tensor it shows the values
+  const ImVec2 layers = drawn_at("layers").back();
+  play_script(app, parse_script(fmt::format("double-click {:.0f} {:.0f}\n", layers.x, layers.y), "inline"),
+              "inline");
+  EXPECT_NE(document.zoomed(), graph::kRootNode);
+  EXPECT_EQ(app.workspace().settings.panel, "map");
+  play_script(app, parse_script("zoom-out\ndouble-click 400 300\n", "inline"), "inline");
+  EXPECT_EQ(app.workspace().settings.panel, "values");
+}
+
+// Right clicks: what lies there is selected, and a menu says what can be done with it.
+class RightClick : public ::testing::Test {
+ protected:
+  RightClick() {
+    workspace_.show(llama_70b_graph(), "");
+    app_.settle();
+    app_.draw_settled();
+  }
+  void click_right(ImVec2 at) {
+    window_->set_mouse(at.x, at.y, false);
+    app_.frame();
+    app_.frame();
+    ImGui::GetIO().MouseDown[1] = true;
+    app_.frame();
+    ImGui::GetIO().MouseDown[1] = false;
+    for (int i = 0; i < 3; ++i) app_.frame();
+  }
+  void show(const char* panel) {
+    workspace_.settings.panel = panel;
+    app_.settle();
+    app_.draw_settled();
+    app_.settle();
+    app_.draw_settled();
+  }
+  static bool is_menu_open() { return !drawn_at("Copy as JSON").empty(); }
+  void pick(std::string_view words) {
+    const std::vector<ImVec2> at = drawn_at(words);
+    ASSERT_FALSE(at.empty()) << words << " is not in " << drawn_text();
+    play_script(app_, parse_script(fmt::format("click {:.0f} {:.0f}\n", at.back().x, at.back().y), "s"), "s");
+  }
+  // Opens the menu over the words, and closes it.
+  void expect_menu(std::string_view words, const Selected& selected) {
+    const std::vector<ImVec2> at = drawn_at(words);
+    ASSERT_FALSE(at.empty()) << words << " is not in " << drawn_text();
+    expect_menu(at.back(), words, selected);
+  }
+  void expect_menu(ImVec2 at, std::string_view words, const Selected& selected) {
+    document().select({});
+    click_right(at);
+    EXPECT_TRUE(is_menu_open()) << words;
+    EXPECT_EQ(document().selected().index(), selected.index()) << words;
+    ImGui::GetIO().KeysDown[256] = true;
+    app_.frame();
+    ImGui::GetIO().KeysDown[256] = false;
+    for (int i = 0; i < 3; ++i) app_.frame();
+    EXPECT_FALSE(is_menu_open()) << "Escape closes it";
+    EXPECT_EQ(document().selected().index(), selected.index()) << "and nothing else";
+  }
+  Document& document() { return workspace_.document(); }
+
+  const std::unique_ptr<Window> window_ = open_null_window({});
+  GuiApp app_{*window_, ""};
+  Workspace& workspace_ = app_.workspace();
+};
+
+TEST_F(RightClick, asks_everywhere_what_can_be_done) {
+  const Selected tensor = graph::TensorId{}, module = graph::NodeId{};
+  show("map");
+  expect_menu({400, 300}, "a tile", tensor);
+  expect_menu("layers", module);
+  expect_menu(drawn_at("layers").front(), "a line of the tree", module);
+  show("tensors");
+  expect_menu(drawn_at("model.embed_tokens.weight").front(), "a row", tensor);
+  show("bytes");
+  expect_menu(drawn_at("model.embed_tokens.weight").front(), "a strip", tensor);
+  show("methods");
+  expect_menu(drawn_at("layer_streaming").front(), "a method", LoadOf{});
+  show("load");
+  expect_menu({640, 240}, "a lane", tensor);
+  workspace_.settings.operators_as_list = true;
+  show("operators");
+  expect_menu("table", OperatorAt{});
+  document().checks.findings.set(std::vector<inspect::Finding>{
+      {.id = "gaps", .severity = graph::Severity::warning, .text = "bytes between tensors", .cost = "none"}});
+  show("findings");
+  expect_menu("bytes between tensors", FindingAt{});
+}
+
+TEST_F(RightClick, leads_from_a_tensor_to_its_file_and_loads_it_first) {
+  show("map");
+  click_right({400, 300});
+  ASSERT_TRUE(is_menu_open());
+  const graph::TensorId tensor = *document().selected_tensor();
+  pick("Show in its file");
+  EXPECT_EQ(workspace_.settings.panel, "bytes");
+  EXPECT_EQ(document().selected_tensor(), tensor);
+  EXPECT_FALSE(is_menu_open());
+  run_action(workspace_, "menu");
+  for (int i = 0; i < 3; ++i) app_.frame();
+  pick("Load it first");
+  EXPECT_EQ(shown_order(document().load.asked()), "custom");
+  EXPECT_EQ(document().load.custom_order()->front(), document().model->tensor(tensor).storage);
+  EXPECT_EQ(document().load.custom_order()->size(), document().model->graph->storages.size());
+}
+
+TEST_F(RightClick, that_pulls_the_plot_opens_nothing) {
+  show("load");
+  window_->set_mouse(640, 240, false);
+  app_.frame();
+  ImGui::GetIO().MouseDown[1] = true;
+  for (int x = 640; x < 760; x += 20) {
+    window_->set_mouse(static_cast<float>(x), 240, false);
+    app_.frame();
+  }
+  ImGui::GetIO().MouseDown[1] = false;
+  for (int i = 0; i < 3; ++i) app_.frame();
+  EXPECT_FALSE(is_menu_open());
 }
 
 TEST(Mouse, a_click_in_the_curves_chooses_the_method) {
@@ -432,6 +546,29 @@ TEST(Names, are_escaped_and_cut_in_the_middle) {
   EXPECT_EQ(chinese, "\\u{4E2D} x");
   EXPECT_TRUE(cut.starts_with("mod"));
   EXPECT_TRUE(cut.ends_with("ght"));
+}
+
+// What names share goes first, at a dot; layers keep their number, and names their end as long as two parts
+// fit.
+TEST(Names, lose_what_they_share_and_keep_their_end) {
+  const auto window = open_null_window({});
+  GuiApp app(*window, "");
+  app.workspace().show(tiny_graph(), "");
+  app.settle();
+  window->frame([&] {
+    const std::string more = "\xE2\x80\xA6", whole = "model.layers.17.self_attn.q_proj.weight";
+    const auto cut_to = [](std::string_view name, std::string_view shown_part) {
+      return elided_name(name, text_width(shown_part) + 0.5f);
+    };
+    EXPECT_EQ(cut_to(whole, whole), whole);
+    for (const std::string& cut : {std::string("17.self_attn.q_proj.weight"), "17" + more + "q_proj.weight",
+                                   "17" + more + "q_proj" + more})
+      EXPECT_EQ(cut_to(whole, cut), cut);
+    EXPECT_EQ(cut_to("model.embed_tokens.weight", more + "embed_tokens.weight"),
+              more + "embed_tokens.weight");
+    EXPECT_EQ(cut_to("embed_tokens.weight", "embed_tokens" + more), "embed_tokens" + more);
+    EXPECT_EQ(cut_to("/model/layer.0/attn/MatMul", more + "attn/MatMul"), more + "attn/MatMul");
+  });
 }
 
 }  // namespace

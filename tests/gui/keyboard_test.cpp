@@ -153,6 +153,57 @@ TEST_F(Keyboard, arrows_choose_tensors_and_methods_in_their_tables) {
   EXPECT_EQ(workspace_.settings.panel, "load");
 }
 
+TEST_F(Keyboard, the_menu_of_the_selection_opens_and_is_walked_and_closes) {
+  constexpr int kF10 = 299, kMenu = 348;
+  const auto is_open = [] { return !drawn_at("Copy as Markdown").empty(); };
+  document().select(graph::TensorId{3});
+  press(kF10);
+  EXPECT_FALSE(is_open());
+  press(kF10, true);
+  EXPECT_TRUE(is_open());
+  press(kEscape);
+  EXPECT_FALSE(is_open());
+  EXPECT_EQ(document().selected_tensor(), graph::TensorId{3});
+  press(kMenu);
+  ASSERT_TRUE(is_open());
+  const std::string before = workspace_.settings.panel;
+  press(kDown);
+  press(kEnter);
+  EXPECT_FALSE(is_open());
+  EXPECT_NE(workspace_.settings.panel, before) << "its first rows show the tensor elsewhere";
+  EXPECT_EQ(document().selected_tensor(), graph::TensorId{3});
+}
+
+TEST_F(Keyboard, arrows_walk_over_the_tensors_of_the_files) {
+  workspace_.settings.panel = "bytes";
+  app_.settle();
+  app_.draw_settled();
+  ASSERT_TRUE(go_to("strips")) << focused();
+  press(kHome);
+  ASSERT_EQ(document().selected_tensor(), graph::TensorId{0});
+  press(kDown);
+  EXPECT_EQ(document().selected_tensor(), graph::TensorId{1});
+  press(kEnter);
+  EXPECT_EQ(workspace_.settings.panel, "values");
+}
+
+TEST_F(Keyboard, a_filtered_tree_lists_and_folds_what_passes) {
+  document().table.set_filter("layer:7");
+  app_.draw_settled();
+  ASSERT_TRUE(go_to("lines"));
+  press(kHome);
+  press(kLeft);  // folds everything
+  press(kDown);
+  const auto lines = [&] { return drawn_at("self_attn").size(); };
+  const std::size_t folded = lines();
+  press(kHome);
+  press(kRight);
+  EXPECT_EQ(lines(), folded + 1);
+  document().table.set_filter("layer:8");
+  app_.draw_settled();
+  EXPECT_EQ(lines(), folded + 1) << "another filter unfolds its hits";
+}
+
 TEST_F(Keyboard, the_filter_leads_to_its_hits_and_keeps_its_words) {
   run_action(workspace_, "find-tensor");
   app_.draw_settled();

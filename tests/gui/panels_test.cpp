@@ -2,8 +2,10 @@
 
 #include "app/gui/panels/panels.h"
 
+#include "app/gui/frame/actions.h"
 #include "app/gui/frame/facts.h"
 #include "app/gui/frame/gui_app.h"
+#include "app/gui/frame/overlays.h"
 #include "app/gui/panels/arena_plot.h"
 #include "app/gui/panels/forward.h"
 #include "app/gui/panels/load_rows.h"
@@ -150,6 +152,9 @@ TEST(PanelTexts, say_what_is_in_a_model) {
                 {"tensors", {"723 tensors, 131.42 GiB", "model.embed_tokens.weight", "2,101,346,304"}},
                 {"values", {"No tensor is selected"}},
                 {"model", {"141,107,412,992 bytes", "70,553,706,496", "model-13.safetensors"}},
+                {"bytes",
+                 {"30 files, 131.42 GiB. staged_ring reads in file order, 29 jumps", "model-13",
+                  "model.embed_tokens.weight", "read last", "attention 22.50 GiB"}},
                 {"metadata", {"1 key", "config.json", "LlamaForCausalLM"}},
                 {"findings", {"Check files", "No problems in the headers"}},
                 {"convert", {"Write as", "723 tensors, 131.42 GiB, from 30 files", "Replace files"}},
@@ -170,6 +175,7 @@ TEST(PanelTexts, say_what_will_be_there_without_a_model) {
                          {"tensors", {"No model is open", "Lists the tensors"}},
                          {"values", {"No model is open", "numbers of the selected tensor"}},
                          {"model", {"No model is open", "Shows figures"}},
+                         {"bytes", {"No model is open", "the bytes of each file as a strip"}},
                          {"metadata", {"No model is open", "Lists the metadata"}},
                          {"findings", {"No model is open", "Lists problems in the files"}},
                          {"convert", {"No model is open", "mmap-friendly file"}},
@@ -320,6 +326,66 @@ TEST(Facts, OfEveryKindAreDrawnAndCopied) {
   }
 }
 
+// Every row of every menu is an action that runs.
+TEST(Menu, OffersWhatCanBeDoneWithEachKind) {
+  Stage stage;
+  stage.workspace.show(llama_70b_graph(), "");
+  Document& document = stage.workspace.document();
+  document.checks.findings.set(std::vector<inspect::Finding>{{.id = "gaps",
+                                                              .severity = graph::Severity::warning,
+                                                              .settings = {{"order", "forward"}},
+                                                              .example = graph::TensorId{2}}});
+  settle(stage.workspace);
+  for (const auto& [selected, fact] : one_of_each_kind(document)) {
+    document.select(selected);
+    const std::vector<Offer> offers = offers_of(stage.workspace, selected);
+    ASSERT_GE(offers.size(), 4u) << fact;
+    for (const Offer& offer : offers) {
+      SCOPED_TRACE(fact + ": " + offer.title);
+      for (const Offer::Line& line : offer.lines) {
+        const Action* const action = find_action(line.action);
+        ASSERT_NE(action, nullptr);
+        EXPECT_EQ(action->argument == Argument::none,
+                  line.argument.empty() && action->argument == Argument::none);
+      }
+      if (std::holds_alternative<std::monostate>(selected)) continue;  // it may close the model
+      EXPECT_NO_THROW(run_offer(stage.workspace, offer));
+      settle(stage.workspace);
+    }
+  }
+}
+
+TEST(Facts, OfATensorLeadToTheOperatorsThatUseIt) {
+  Stage stage;
+  stage.workspace.show(llama_70b_graph(), "");
+  settle(stage.workspace);
+  Document& document = stage.workspace.document();
+  const SelectionFacts of = facts_of(document, graph::TensorId{1});
+  EXPECT_EQ(of.links_title, "Used by");
+  ASSERT_FALSE(of.links.empty());
+  for (const std::string_view panel : {"map", "tensors", "load", "bytes", "values"})
+    EXPECT_NE(std::ranges::find(of.panels, panel), of.panels.end()) << panel;
+  document.select(of.links.front().to);
+  ASSERT_TRUE(std::holds_alternative<OperatorAt>(document.selected()));
+  const std::size_t at = std::get<OperatorAt>(document.selected()).at;
+  EXPECT_EQ(document.forward.shown, at) << "the list of operators follows";
+  const auto& weights = document.forward.graph()->ops[at].weights;
+  EXPECT_NE(std::ranges::find(weights, graph::TensorId{1}), weights.end());
+}
+
+TEST(BytesPanel, SelectsAndFollowsTheSelection) {
+  Stage stage;
+  stage.workspace.show(many_tensors(60'000), "");
+  Document& document = stage.workspace.document();
+  const auto panel = find_panel("bytes").make();
+  const int before = stage.draw(*panel).vertices;
+  EXPECT_LT(before, 120'000) << "not each tensor alone";
+  document.select(graph::TensorId{31'000});
+  EXPECT_GT(stage.draw(*panel).vertices, before) << "an outline";
+  document.select(document.model->tree.node(document.model->tree.root().children.front()).children.front());
+  EXPECT_GT(stage.draw(*panel).vertices, before);
+}
+
 TEST(Facts, AreCopiedInThreeForms) {
   Stage stage;
   stage.workspace.show(llama_70b_graph(), "");
@@ -376,6 +442,12 @@ TEST(PanelTexts, of_the_parts_around_the_panels) {
   EXPECT_TRUE(shows(*inspector, "Alive"));
   document.table.set_filter("layer:3");
   EXPECT_TRUE(shows(*tree, "9 of 723 tensors"));
+  // what does not pass is gone; what does is unfolded, with its own totals
+  EXPECT_TRUE(shows(*tree, "1.59 GiB 9 layers"));
+  EXPECT_TRUE(shows(*tree, "q_proj.weight"));
+  EXPECT_FALSE(shows(*tree, "embed_tokens"));
+  document.time.set_step(std::nullopt);
+  EXPECT_TRUE(shows(*inspector, "1.59 GiB in 9 blocks that pass the filter"));
   document.table.set_filter("size:");
   EXPECT_TRUE(shows(*tree, "size"));
 }

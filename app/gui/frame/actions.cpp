@@ -190,6 +190,8 @@ void copy(Workspace& workspace, const std::string& form) {
   ImGui::SetClipboardText(facts_text(facts, static_cast<CopyForm>(chosen)).c_str());
 }
 
+void show_menu(Workspace& workspace, const std::string&) { workspace.document().wants_menu = true; }
+
 void go_back(Workspace& workspace, const std::string&) { workspace.document().history.go_back(); }
 void go_forward(Workspace& workspace, const std::string&) { workspace.document().history.go_forward(); }
 
@@ -403,6 +405,7 @@ constexpr auto kWindowActions = std::to_array<Action>({
 
     {"select", "Select a tensor", "", kRequired, has_model, select},
     {"select-module", "Select a module", "", kRequired, has_model, select_module},
+    {"menu", "What can be done with the selection", "Shift+F10", kNone, has_model, show_menu},
     {"copy", "Copy selection", "Ctrl+Shift+C", kOptional, has_model, copy},
     {"back", "Previous selection", "Alt+Left", kNone, has_model, go_back},
     {"forward", "Next selection", "Alt+Right", kNone, has_model, go_forward},

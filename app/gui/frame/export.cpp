@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/view/operator_graph.h"
+#include "core/view/file_strips.h"
 
 #include <algorithm>
 #include <array>
@@ -222,6 +223,19 @@ std::string findings(const Document& document) {
   return csv.take();
 }
 
+// What lies where in the files.
+std::string file_parts(const Document& document) {
+  constexpr std::array<std::string_view, 5> kKinds = {"header", "tensor", "alignment", "hole", "trailer"};
+  const graph::MetaGraph& graph = *document.model->graph;
+  Csv csv("file,kind,offset,bytes,tensor");
+  const std::vector<view::FileStrip> strips = view::file_strips(graph);
+  for (std::size_t i = 0; i < strips.size(); ++i)
+    for (const view::StripPart& part : strips[i].parts)
+      csv.row(graph.files[i].path, kKinds[static_cast<std::size_t>(part.kind)], part.offset, part.bytes,
+              part.kind == view::StripKind::tensor ? graph.tensor(part.tensor).name.str() : std::string());
+  return csv.take();
+}
+
 std::string differences(const Document& document) {
   if (!document.diff.result.value()) throw Error(ErrorCode::usage, "no models are compared yet");
   Csv csv("kind,tensor,here_type,here_shape,here_bytes,there_type,there_shape,there_bytes,numbers");
@@ -248,6 +262,7 @@ constexpr auto kViews = std::to_array<View>({{"map", tensors},
                                              {"arena", buffers},
                                              {"values", histogram},
                                              {"model", types},
+                                             {"bytes", file_parts},
                                              {"metadata", metadata},
                                              {"findings", findings},
                                              {"diff", differences}});

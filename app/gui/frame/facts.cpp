@@ -102,7 +102,7 @@ class FactsOf {
   }
 
   SelectionFacts operator()(graph::TensorId id) const {
-    SelectionFacts of{.kind = "Tensor", .panels = {"map", "tensors", "load"}};
+    SelectionFacts of{.kind = "Tensor", .panels = {"map", "tensors", "load", "bytes", "values"}};
     const graph::Tensor& tensor = model_.tensor(id);
     const graph::Storage& storage = model_.graph->storage(tensor.storage);
     of.title = tensor.name.str();
@@ -124,13 +124,14 @@ class FactsOf {
       of.facts.push_back(count_fact("offset", "At byte", storage.offset + tensor.offset));
     }
     if (document_.load.projection.value()) add_lives(of, *document_.load.projection.value(), tensor.storage);
+    add_uses(of, id);
     return of;
   }
 
   SelectionFacts operator()(graph::NodeId id) const {
     const graph::ModuleTree& tree = model_.tree;
     const graph::ModuleNode& node = tree.node(id);
-    SelectionFacts of{.kind = "Module", .panels = {"map"}};
+    SelectionFacts of{.kind = "Module", .panels = {"map", "load", "bytes"}};
     of.title = id == graph::kRootNode ? model_.name : graph::module_path(tree, id);
     of.facts = {only_copied("module", copied_name(graph::module_path(tree, id))),
                 size_fact(model_, node.bytes), parameters_fact(node.parameters),
@@ -168,7 +169,7 @@ class FactsOf {
   }
 
   SelectionFacts operator()(plan::BlockId id) const {
-    SelectionFacts of{.kind = "Block"};
+    SelectionFacts of{.kind = "Block", .panels = {"load"}};
     if (!document_.exists(id)) return absent(of, "The load is being projected.");
     const load::Projection& projection = *document_.load.projection.value();
     const plan::Block& block = projection.plan.block(id);
@@ -266,6 +267,20 @@ class FactsOf {
             std::move(names),
             {fmt::format("its bytes with {}", counted(tie.size() - 1, "other tensor"))},
             std::move(hint)};
+  }
+
+  // The operators that read the tensor.
+  void add_uses(SelectionFacts& of, graph::TensorId id) const {
+    const graph::ForwardGraph* const forward = document_.forward.graph();
+    if (forward == nullptr) return;
+    of.links_title = "Used by";
+    for (std::size_t i = 0; i < forward->ops.size(); ++i) {
+      const graph::Op& op = forward->ops[i];
+      if (std::ranges::find(op.weights, id) == op.weights.end()) continue;
+      add_link(of,
+               {fmt::format("{}  {}{}{}", i, op.kind, op.name.empty() ? "" : "  ", op.name), OperatorAt{i}});
+    }
+    if (of.links.empty()) of.links_title = "Used by no operator";
   }
 
   // The blocks that hold the storage during the load.

@@ -29,11 +29,11 @@ struct Fact {
   Form form = Form::row;
 };
 
-// Something that the selection is made of, and that can be selected.
+// Something that the selection is made of or used by, and that can be selected.
 struct FactLink {
   std::string name;  // not escaped
   Selected to;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;  // 0: none are shown
 };
 
 struct SelectionFacts {
@@ -43,6 +43,7 @@ struct SelectionFacts {
   std::string_view absent = {};                  // why nothing more is known; else empty
   std::vector<Fact> facts = {};
   std::vector<std::string_view> panels = {};  // ids of panels that show it, too
+  std::string_view links_title = {};          // what the links are; empty: what it is made of
   std::vector<FactLink> links = {};
   std::size_t more_links = 0;  // left out
 };

@@ -112,6 +112,7 @@ class Shell {
   ViewRect panel_rect_, timeline_rect_;
   bool inspector_is_seen_ = false;
   Toolbar toolbar_;
+  SelectionMenu menu_;
   Palette palette_;
   FileBrowser browser_;
   ManualSheet manual_;

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -22,33 +23,47 @@ namespace loadline::gui {
 
 namespace {
 
-// Follows the time cursor. A click on a block selects its tensor, or the block if it has none.
+// Follows the time cursor and the filter. A click on a block selects its tensor, or the block if it has none.
 class AliveList {
  public:
   // Fills the rest of the region.
-  void draw(Document& document, const Ui& ui);
+  void draw(Workspace& workspace, const Ui& ui);
   void forget() { of_.reset(); }
 
  private:
   void refresh(const Document& document);
-  void draw_row(Document& document, const Ui& ui, plan::BlockId id);
+  void draw_row(Workspace& workspace, const Ui& ui, plan::BlockId id);
 
   std::shared_ptr<const load::Projection> of_;
   std::size_t step_ = 0;
+  std::string filter_;
   std::vector<plan::BlockId> blocks_;
   std::uint64_t bytes_ = 0;
 };
 
 void AliveList::refresh(const Document& document) {
   const std::size_t step = document.hover.step.value_or(document.time.step());
-  if (of_ == document.load.projection.value() && step_ == step) return;
+  const TableView& table = document.table.view();
+  const std::string& filter = table.lit.empty() ? std::string() : table.applied;
+  if (of_ == document.load.projection.value() && step_ == step && filter_ == filter) return;
+  filter_ = filter;
   of_ = document.load.projection.value();
   step_ = step;
   blocks_ = plan::alive_at(of_->timeline, of_->plan, step, plan::kAllSpaces);
   bytes_ = plan::usage_at(of_->timeline, step, plan::kAllSpaces);
+  if (filter_.empty()) return;
+  const Model& model = *document.model;
+  std::erase_if(blocks_, [&](plan::BlockId id) {
+    const auto storage = of_->plan.block(id).storage;
+    const auto owner = storage ? model.owners[graph::index(*storage)] : std::nullopt;
+    return !owner || !table.lit[graph::index(model.nodes[graph::index(*owner)])];
+  });
+  bytes_ = 0;
+  for (const plan::BlockId id : blocks_) bytes_ += of_->plan.block(id).bytes;
 }
 
-void AliveList::draw(Document& document, const Ui& ui) {
+void AliveList::draw(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   if (!document.load.projection.value()) return;
   refresh(document);
   const bool peak = document.time.at_peak() && !document.hover.step;
@@ -58,17 +73,18 @@ void AliveList::draw(Document& document, const Ui& ui) {
                     : fmt::format("Alive at step {}", format_grouped(step_)));
   const FontScope font(ui.fonts.small);
   const std::string sum = fmt::format("{} in {}", format_bytes(bytes_), counted(blocks_.size(), "block"));
-  const std::string sorted = sum + ", largest first";
+  const std::string sorted = sum + (filter_.empty() ? ", largest first" : " that pass the filter");
   const ImVec2 room = ImGui::GetContentRegionAvail();
   muted(ui, text_width(sorted) <= room.x ? sorted : elided(sum, room.x));
   const float spacing = ui.px(2), row = marked_row_height(ui) + spacing;
   const float left = ImGui::GetContentRegionAvail().y + spacing;
   const ChildScope child("blocks", {0, std::max(row, row * std::floor(left / row)) - spacing});  // whole rows
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), spacing});
-  for_rows_in_sight(blocks_.size(), [&](std::size_t i) { draw_row(document, ui, blocks_[i]); });
+  for_rows_in_sight(blocks_.size(), [&](std::size_t i) { draw_row(workspace, ui, blocks_[i]); });
 }
 
-void AliveList::draw_row(Document& document, const Ui& ui, plan::BlockId id) {
+void AliveList::draw_row(Workspace& workspace, const Ui& ui, plan::BlockId id) {
+  Document& document = workspace.document();
   const Model& model = *document.model;
   const plan::Block& block = of_->plan.block(id);
   const std::string label = plan::block_label(block, *model.graph, model.owners);
@@ -81,6 +97,9 @@ void AliveList::draw_row(Document& document, const Ui& ui, plan::BlockId id) {
   if (marked_row(ui, selected, ui.theme->spaces[plan::index(block.space)], label, format_bytes(block.bytes),
                  ui.theme->muted, capitalized(plan::space_title(block.space)).substr(0, 1)))
     document.select(tensor_or_block(owner, id));
+  if (is_right_clicked()) document.select_for_menu(tensor_or_block(owner, id));
+  if (owner && ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
+    workspace.settings.panel = "values";
   hover_card(ui, [&] {
     text(shown(label));
     muted(ui, fmt::format("{} bytes in {}", format_grouped(block.bytes), plan::space_title(block.space)));
@@ -148,24 +167,37 @@ void InspectorPanel::draw_facts(Workspace& workspace, const Ui& ui, const Select
   draw_links(workspace, ui, of);
 }
 
+void draw_copies(const Ui& ui, const SelectionFacts& of) {
+  muted(ui, "Copy as");
+  for (std::size_t i = 0; i < kCopyFormNames.size(); ++i) {
+    constexpr std::array<std::string_view, kCopyFormNames.size()> kTitles = {"text", "JSON", "Markdown"};
+    continue_line(ui, i == 0 ? 6 : 10, text_width(kTitles[i]));
+    const IdScope scope(kCopyFormNames[i]);
+    if (link(ui, "copy", kTitles[i], text_width(kTitles[i]) + ui.px(2)))
+      ImGui::SetClipboardText(facts_text(of, static_cast<CopyForm>(i)).c_str());
+  }
+}
+
 void InspectorPanel::draw_links(Workspace& workspace, const Ui& ui, const SelectionFacts& of) {
   Document& document = workspace.document();
   const Selected selected = document.selected();  // a click may change it
-  for (const std::string_view id : of.panels) {
-    const PanelRow& panel = find_panel(id);
-    if (link(ui, id.data(), panel.title, text_width(panel.title) + ui.px(2))) {
-      if (const auto* const module = std::get_if<graph::NodeId>(&selected)) document.zoom(*module);
-      workspace.settings.panel = panel.id;
-    }
-    ImGui::SameLine(0, ui.px(14));
+  for (std::size_t i = 0; i < of.panels.size(); ++i) {
+    const PanelRow& panel = find_panel(of.panels[i]);
+    if (i > 0) continue_line(ui, 14, text_width(panel.title));
+    if (!link(ui, of.panels[i].data(), panel.title, text_width(panel.title) + ui.px(2))) continue;
+    if (const auto* const module = std::get_if<graph::NodeId>(&selected)) document.zoom(*module);
+    workspace.settings.panel = panel.id;
   }
-  if (!of.panels.empty()) ImGui::NewLine();
+  draw_copies(ui, of);
+  if (!of.links_title.empty()) muted(ui, of.links_title);
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
   for (std::size_t i = 0; i < of.links.size(); ++i) {
     const IdScope scope(i);
-    if (marked_row(ui, false, ui.theme->neutral, of.links[i].name, format_bytes(of.links[i].bytes),
+    const std::uint64_t bytes = of.links[i].bytes;
+    if (marked_row(ui, false, ui.theme->neutral, of.links[i].name, bytes > 0 ? format_bytes(bytes) : "",
                    ui.theme->muted))
       document.select(of.links[i].to);
+    if (is_right_clicked()) document.select_for_menu(of.links[i].to);
   }
   if (of.more_links > 0) muted(ui, fmt::format("and {} more", format_grouped(of.more_links)));
 }
@@ -187,7 +219,7 @@ void InspectorPanel::draw_content(Workspace& workspace, const Ui& ui) {
     above_ = ImGui::GetCursorPosY() + ui.px(6);
   }
   ImGui::Separator();
-  alive_.draw(document, ui);
+  alive_.draw(workspace, ui);
 }
 
 }  // namespace

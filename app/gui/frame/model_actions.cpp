@@ -160,6 +160,50 @@ void unfold_item(Workspace& workspace, const std::string& text) {
   workspace.document().order.arrange(std::move(list));
 }
 
+// A tensor, or the tensors of a module, before all others, which keep the order in which they are read now.
+void load_first(Workspace& workspace, const std::string& name) {
+  Document& document = workspace.document();
+  const graph::MetaGraph& graph = *model_of(workspace).graph;
+  if (!document.load.projection.value()) refuse("no load is projected");
+  load::StorageOrder order;
+  std::vector<bool> listed(graph.storages.size(), false);
+  const auto list = [&](graph::StorageId storage) {
+    if (!listed[graph::index(storage)]) order.push_back(storage);
+    listed[graph::index(storage)] = true;
+  };
+  for (const graph::Tensor& tensor : graph.tensors)
+    if (const std::string_view own = tensor.name; own == name || own.starts_with(name + "."))
+      list(tensor.storage);
+  if (order.empty()) refuse(fmt::format("no tensor or module '{}'", safe_display(name, 60)));
+  for (const plan::Step& step : document.load.projection.value()->plan.steps)
+    if (const auto* const storage = std::get_if<graph::StorageId>(&step.from);
+        step.verb == plan::Verb::copy && storage != nullptr)
+      list(*storage);
+  for (std::uint32_t i = 0; i < graph.storages.size(); ++i) list(graph::StorageId{i});
+  document.load.choose_order(std::make_shared<const load::StorageOrder>(std::move(order)));
+}
+
+// "METHOD" in the present order, or "METHOD ORDER".
+void use_load(Workspace& workspace, const std::string& words) {
+  Document& document = workspace.document();
+  const std::size_t space = std::min(words.find(' '), words.size());
+  Asked asked = document.load.asked();
+  asked.request.methods = {std::string(load::find_method(words.substr(0, space)).id)};
+  if (space < words.size()) asked.request.orders = {words.substr(space + 1)};
+  document.load.ask(asked);
+  document.select(LoadOf{asked.request.methods.front(), shown_order(asked)});
+}
+
+// Of the Nth finding.
+void fix_finding(Workspace& workspace, const std::string& number) {
+  const auto& findings = workspace.document().checks.findings.value();
+  if (!findings || findings->empty()) refuse("there are no findings: doctor looks for them");
+  const std::size_t at = parse_number<std::size_t>(number, 1, findings->size()) - 1;
+  if ((*findings)[at].settings.empty()) refuse("this finding has no fix");
+  const std::vector<Remedy> settings = (*findings)[at].settings;  // the findings may go
+  workspace.mend(settings);
+}
+
 void load_order(Workspace& workspace, const std::string& path) { workspace.document().order.read(path); }
 void save_order(Workspace& workspace, const std::string& path) { workspace.document().order.save(path); }
 void save_chart(Workspace& workspace, const std::string& path) { workspace.document().load.save_chart(path); }
@@ -301,6 +345,7 @@ constexpr auto kModelActions = std::to_array<Action>({
     {"element", "Show an element of the array", "", kRequired, has_array, show_element},
     {"search", "Search the array", "", kRequired, has_array, search},
     {"doctor", "Check files", "", kNone, can_diagnose, diagnose},
+    {"fix", "Apply the fix of a finding", "", kRequired, has_model, fix_finding},
 
     {"operator", "Show an operator", "", kRequired, has_operators, show_operator},
     {"operators", "List operators, or modules", "", kRequired, always, show_operators},
@@ -315,6 +360,8 @@ constexpr auto kModelActions = std::to_array<Action>({
     {"overlay", "Show or hide the curve of a method", "", kRequired, always, overlay},
     {"move-item", "Move a row of the order", "", kRequired, has_order, move_item},
     {"unfold-item", "Unfold a row of the order", "", kRequired, has_order, unfold_item},
+    {"load-first", "Load a tensor or a module first", "", kRequired, has_model, load_first},
+    {"use-load", "Use a method, and an order", "", kRequired, has_model, use_load},
     {"load-order", "Read the order from a file", "", kRequired, has_model, load_order},
     {"save-order", "Write the order to a file", "", kRequired, has_model, save_order},
     {"save-chart", "Write the comparison to a file", "", kRequired, has_model, save_chart},

@@ -1,7 +1,9 @@
-// What lies over the window: the sheet of the verdict, palette, keys, manual, file browser.
+// What lies over the window: the sheet of the verdict, the menu of the selection, palette, keys, manual, file
+// browser.
 #pragma once
 
 #include "app/gui/parts/theme.h"
+#include "app/gui/state/base/coordinates.h"
 #include "app/report/does_it_run.h"
 
 #include <cstddef>
@@ -26,6 +28,34 @@ void draw_context(Workspace& workspace, const Ui& ui, float width);
 // The verdict, each change with its figures before and after, smaller files, and buttons that take them over.
 // Searches for them while it is drawn.
 void draw_advice(Workspace& workspace, const Ui& ui);
+
+// --- What can be done with what is selected (menu.cpp).
+
+// A row of the menu: lines of a script, that is, actions with their arguments, which run one after the other.
+struct Offer {
+  struct Line {
+    std::string_view action;
+    std::string argument = {};
+  };
+  std::string title;
+  std::vector<Line> lines;
+  bool apart = false;  // a line is drawn above it
+};
+
+// All that makes sense now. `selected` may be of an earlier state of the document, which has a model.
+std::vector<Offer> offers_of(const Workspace& workspace, const Selected& selected);
+// Throws what its actions throw.
+void run_offer(Workspace& workspace, const Offer& offer);
+
+// Opens when the document wants it: where the mouse is, or for the keyboard at `place`.
+class SelectionMenu {
+ public:
+  void draw(Workspace& workspace, const Ui& ui, ImVec2 place);
+
+ private:
+  std::vector<Offer> offers_;
+  std::string title_;
+};
 
 // --- What the palette offers for what was typed: actions, options with values, panels, tensors and modules.
 

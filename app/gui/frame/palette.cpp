@@ -409,7 +409,9 @@ void KeySheet::draw(Workspace& workspace, const Ui& ui) {
     line("Enter", "Press the button, or open the row: values, the map, the load");
     line("Enter, Down", "In the filter: select the next hit; go to the tree");
     line("Mouse wheel", "Zoom the timeline, Load, Lifetimes and Arena; the right button moves them");
-    line("Double click", "Show a module in the map; reset the zoom of a plot");
+    line("Ctrl, mouse wheel", "Zoom the strips of Bytes");
+    line("Double click", "Show the values of a tensor, or a module in the map; reset the zoom of a plot");
+    line("Right click", "List what can be done with what lies there");
   }
   if (sheet_is_left()) open_ = false;
 }

@@ -168,6 +168,7 @@ void Shell::draw(const Ui& ui) {
   if (workspace_.services.requests.take<OpenBrowser>()) browser_.open(workspace_);
   browser_.draw(workspace_, ui);
   manual_.draw(workspace_, ui);
+  menu_.draw(workspace_, ui, panel_rect_.low + ImVec2{ui.px(40), ui.px(40)});
   palette_.draw(workspace_, ui);
   keys_.draw(workspace_, ui);
   draw_quit(ui);

@@ -46,25 +46,6 @@ std::string line_name(const graph::ModuleTree& tree, const Line& line) {
   return name;
 }
 
-// The bytes of its first characters that are at most `width` pixels wide.
-std::size_t fitting_bytes(std::string_view text, float width) {
-  const char* rest = text.data();
-  ImGui::GetFont()->CalcTextSizeA(ImGui::GetFontSize(), std::max(width, 0.0f), 0, text.data(),
-                                  text.data() + text.size(), &rest);
-  return static_cast<std::size_t>(rest - text.data());
-}
-
-// A name of the tree cut to `width`: whole parts from its beginning, since its end (".weight", ".bias") says
-// least; of a first part that is too long as much as fits.
-std::string elided_end(std::string_view name, float width) {
-  constexpr std::string_view kMore = "\xE2\x80\xA6";
-  if (text_width(name) <= width) return std::string(name);
-  const std::size_t fits = fitting_bytes(name, width - text_width(kMore));
-  const std::size_t dot = fits == 0 ? std::string_view::npos : name.rfind('.', fits);
-  const std::size_t end = dot == std::string_view::npos || dot == 0 ? fits : dot;
-  return end > 0 ? std::string(name.substr(0, end)) + std::string(kMore) : "";
-}
-
 // The letters of differences that stand at the right of the lines.
 void draw_marks_legend(const ModelDiff& diff, const Ui& ui) {
   const FontScope font(ui.fonts.small);
@@ -101,14 +82,18 @@ void draw_comparison(Workspace& workspace, const ModelDiff& diff, const Ui& ui) 
   draw_marks_legend(diff, ui);
 }
 
-void describe(const Model& model, const Ui& ui, graph::NodeId id) {
+void describe(const Document& document, const Ui& ui, graph::NodeId id) {
+  const Model& model = *document.model;
   const graph::ModuleNode& node = model.tree.node(id);
   const double share = share_of(node.bytes, model.weight_bytes);
   text(shown(graph::module_path(model.tree, id)));
   muted(ui, fmt::format("{} ({} bytes, {}), {} parameters, {}", format_bytes(node.bytes),
                         format_grouped(node.bytes), percent_text(share), format_count(node.parameters),
                         counted(node.tensors, "tensor")));
-  if (!node.children.empty()) muted(ui, "Double click to see it on the map.");
+  if (const auto& totals = document.table.view().totals; !totals.empty() && !node.children.empty())
+    muted(ui, fmt::format("{} of {} pass the filter, {}", format_grouped(totals[graph::index(id)].tensors),
+                          counted(node.tensors, "tensor"), format_bytes(totals[graph::index(id)].bytes)));
+  muted(ui, node.children.empty() ? "Double click to see its values." : "Double click to see it on the map.");
 }
 
 class TreePanel final : public Panel {
@@ -118,9 +103,21 @@ class TreePanel final : public Panel {
  private:
   void reset(const Document& document);
   void reveal(const Document& document);
-  void unfold(const Model& model);
-  void press(Document& document, graph::NodeId at);
-  void draw_line(Document& document, const Ui& ui, const Line& line);
+  void follow_filter(const Document& document);
+  bool is_open(graph::NodeId node) const {
+    return filtered_ ? !folded_[graph::index(node)] : open_[graph::index(node)];
+  }
+  void set_open(graph::NodeId node, bool open);
+  void unfold(const Document& document);
+  void press(Workspace& workspace, graph::NodeId at);
+  // Where the name begins and the figures end; the first row of text.
+  struct LineRoom {
+    float name = 0, right = 0, y = 0, width = 0, height = 0;
+    bool selected = false;
+  };
+  float draw_figures(const Document& document, const Ui& ui, const Line& line, std::string_view name,
+                     const LineRoom& room) const;
+  void draw_line(Workspace& workspace, const Ui& ui, const Line& line);
   void draw_filter(Workspace& workspace, const Ui& ui);
   void go_to_hit(Document& document, int step);
   void move_selection(Workspace& workspace, const Ui& ui);
@@ -130,15 +127,18 @@ class TreePanel final : public Panel {
   std::uint64_t seen_model_ = 0;
   std::uint64_t seen_selection_ = 0;
   float seen_scale_ = 0;
-  std::vector<bool> open_;   // per node
-  std::vector<Line> lines_;  // of the open part, top to bottom
+  std::vector<bool> open_;    // per node
+  std::vector<bool> folded_;  // per node, among what passes the filter, which is open at first
+  bool filtered_ = false;     // only what passes the filter is listed
+  std::string applied_;       // the filter for which the lines were made
+  std::vector<Line> lines_;   // of the open part, top to bottom
   bool stale_ = true;
   std::optional<graph::NodeId> scroll_to_;
   std::string filter_;
   bool wants_keyboard_ = false;  // the lines do, from the filter
 };
 
-// What passes is lit here and on the map, and is what the table lists.
+// What passes is what the tree and the table list; on the map it is lit.
 void TreePanel::draw_filter(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const TableView& table = document.table.view();
@@ -201,12 +201,7 @@ void TreePanel::select_line(Document& document, std::size_t at) {
 // Opens a line, or goes into it if it is open; closes it, or goes to the line around it.
 void TreePanel::fold(Document& document, std::size_t at, bool open) {
   const bool branch = !document.model->tree.node(lines_[at].node).children.empty();
-  const bool is_open = branch && open_[graph::index(lines_[at].node)];
-  if (branch && is_open != open) {
-    open_[graph::index(lines_[at].node)] = open;
-    stale_ = true;
-    return;
-  }
+  if (branch && is_open(lines_[at].node) != open) return set_open(lines_[at].node, open);
   if (open) {
     if (branch && at + 1 < lines_.size()) select_line(document, at + 1);
     return;
@@ -243,6 +238,7 @@ void TreePanel::move_selection(Workspace& workspace, const Ui& ui) {
 
 void TreePanel::reset(const Document& document) {
   seen_model_ = document.id;
+  filtered_ = false;
   const graph::ModuleTree& tree = document.model->tree;
   open_.assign(tree.nodes.size(), false);
   // down to where the tree first branches
@@ -272,7 +268,28 @@ void TreePanel::reveal(const Document& document) {
   scroll_to_ = node;
 }
 
-void TreePanel::unfold(const Model& model) {
+void TreePanel::set_open(graph::NodeId node, bool open) {
+  if (filtered_)
+    folded_[graph::index(node)] = !open;
+  else
+    open_[graph::index(node)] = open;
+  stale_ = true;
+}
+
+// Another filter opens all that passes it.
+void TreePanel::follow_filter(const Document& document) {
+  const TableView& table = document.table.view();
+  const bool filtered = !table.lit.empty();
+  if (filtered == filtered_ && applied_ == table.applied) return;
+  filtered_ = filtered;
+  applied_ = table.applied;
+  folded_.assign(filtered ? document.model->tree.nodes.size() : 0, false);
+  stale_ = true;
+}
+
+void TreePanel::unfold(const Document& document) {
+  const Model& model = *document.model;
+  const std::vector<bool>& lit = document.table.view().lit;
   stale_ = false;
   lines_.clear();
   // an explicit stack, last child first, so that lines come out top to bottom
@@ -280,14 +297,15 @@ void TreePanel::unfold(const Model& model) {
   const auto push_children = [&](graph::NodeId node, std::uint16_t depth) {
     const auto& children = model.tree.node(node).children;
     for (auto child = children.rbegin(); child != children.rend(); ++child)
-      stack.push_back({*child, end_of_chain(model.tree, *child), depth});
+      if (!filtered_ || lit[graph::index(*child)])
+        stack.push_back({*child, end_of_chain(model.tree, *child), depth});
   };
   push_children(graph::kRootNode, 0);
   while (!stack.empty()) {
     const Line line = stack.back();
     stack.pop_back();
     lines_.push_back(line);
-    if (open_[graph::index(line.node)]) push_children(line.node, static_cast<std::uint16_t>(line.depth + 1));
+    if (is_open(line.node)) push_children(line.node, static_cast<std::uint16_t>(line.depth + 1));
   }
 }
 
@@ -296,7 +314,8 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (seen_model_ != document.id) reset(document);
   if (seen_selection_ != document.history.count() || seen_scale_ != ui.scale) reveal(document);
   seen_scale_ = ui.scale;
-  if (stale_) unfold(*document.model);
+  follow_filter(document);
+  if (stale_) unfold(document);
   draw_filter(workspace, ui);
   if (const auto diff = document.diff.result.value()) draw_comparison(workspace, *diff, ui);
   const FontScope font(ui.fonts.small);
@@ -308,12 +327,15 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
     const auto at = std::ranges::find_if(lines_, [&](const Line& l) { return l.node == *scroll_to_; });
     const float top = height * static_cast<float>(at - lines_.begin());
     const float room = ImGui::GetWindowHeight() - height;
-    if (top < ImGui::GetScrollY() || top > ImGui::GetScrollY() + room)
+    if (at == lines_.end())  // the filter hides it
+      ImGui::SetScrollY(ImGui::GetScrollY());
+    else if (top < ImGui::GetScrollY() || top > ImGui::GetScrollY() + room)
       ImGui::SetScrollY(height * std::max(0.0f, std::round((top - room / 2) / height)));
     scroll_to_.reset();
   }
+  if (lines_.empty()) return paragraph(ui, "No tensor passes the filter.", ui.theme->muted);
   for_rows_in_sight(
-      lines_.size(), [&](std::size_t i) { draw_line(document, ui, lines_[i]); }, height);
+      lines_.size(), [&](std::size_t i) { draw_line(workspace, ui, lines_[i]); }, height);
 }
 
 // Right of `at`, the top of a line: the letter of the difference; a dot where something below differs.
@@ -330,19 +352,62 @@ void draw_difference(const Document& document, const Ui& ui, graph::NodeId node,
     ImGui::GetWindowDrawList()->AddCircleFilled(center, ui.px(2), ui.theme->muted);
 }
 
-// Selects a node; a branch unfolds or folds, or with a double click comes to the map.
-void TreePanel::press(Document& document, graph::NodeId at) {
+// Selects a node; a double click shows a branch on the map and the values of a tensor, one click unfolds or
+// folds a branch.
+void TreePanel::press(Workspace& workspace, graph::NodeId at) {
+  Document& document = workspace.document();
   const graph::ModuleNode& node = document.model->tree.node(at);
-  const bool branch = !node.children.empty();
-  if (branch && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
-    document.zoom(at);
-  else if (branch)
-    open_[graph::index(at)] = !open_[graph::index(at)], stale_ = true;
+  const bool branch = !node.children.empty(), twice = ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
   document.select(node.tensor && !branch ? Selected(*node.tensor) : Selected(at));
   seen_selection_ = document.history.count();  // it is in sight already
+  if (twice && !branch)
+    workspace.settings.panel = "values";
+  else if (twice)
+    document.zoom(at);
+  else if (branch)
+    set_open(at, !is_open(at));
 }
 
-void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
+// The figures at the right of a line that begins at `at`, which say of a filtered tree what passes, and where
+// the name ends.
+float TreePanel::draw_figures(const Document& document, const Ui& ui, const Line& line, std::string_view name,
+                              const LineRoom& room) const {
+  const Model& model = *document.model;
+  const graph::ModuleNode& node = model.tree.node(line.node);
+  const std::vector<NodeTotals>& totals = document.table.view().totals;
+  const NodeTotals own = {node.bytes, node.tensors};
+  const NodeTotals& passing = filtered_ ? totals[graph::index(line.node)] : own;
+  const bool counts = filtered_ && !node.children.empty();
+  const bool with_percent = room.width > ui.px(290), with_parameters = !filtered_ && room.width > ui.px(370);
+  const float percent_width = with_percent ? ui.px(52) : 0;
+  const std::string count = counts ? format_grouped(passing.tensors) : "";
+  const float count_width = counts ? text_width(count) + ui.px(10) : 0;
+  const float all = percent_width + ui.px(78) + count_width + (with_parameters ? ui.px(64) : 0);
+  // in a narrow tree the first part of the name goes before the size
+  const std::size_t dot = name.find('.');
+  const std::string least =
+      dot == std::string::npos ? std::string(name) : std::string(name.substr(0, dot)) + "\xE2\x80\xA6";
+  const bool with_size = with_percent || text_width(least) <= room.right - room.name - all;
+  const double share = share_of(passing.bytes, model.weight_bytes);
+  const ImU32 second = room.selected ? ui.theme->text : ui.theme->muted;
+  if (with_percent) put_text_before(room.right, room.y, second, percent_text(share));
+  if (with_size)
+    put_text_before(room.right - percent_width, room.y, with_percent ? ui.theme->text : second,
+                    format_bytes(passing.bytes));
+  if (with_size && counts) put_text_before(room.right - percent_width - ui.px(78), room.y, second, count);
+  if (with_parameters)
+    put_text_before(room.right - percent_width - ui.px(78), room.y, second, format_count(node.parameters));
+  // a hairline of the share under the name
+  const float low = room.y - ui.px(3) + room.height - ui.px(3);
+  const float filled = std::max(ui.px(1), (room.right - room.name) * static_cast<float>(share));
+  ImDrawList* draw = ImGui::GetWindowDrawList();
+  draw->AddRectFilled({room.name, low}, {room.right, low + ui.px(2)}, ui.theme->grid, ui.px(1));
+  draw->AddRectFilled({room.name, low}, {room.name + filled, low + ui.px(2)}, ui.theme->neutral, ui.px(1));
+  return room.right - (with_size ? all : 0);
+}
+
+void TreePanel::draw_line(Workspace& workspace, const Ui& ui, const Line& line) {
+  Document& document = workspace.document();
   const Model& model = *document.model;
   const graph::ModuleNode& node = model.tree.node(line.node);
   const bool branch = !node.children.empty();
@@ -353,12 +418,16 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   const float width = ImGui::GetContentRegionAvail().x;
   const IdScope scope(graph::index(line.node));
   if (ImGui::Selectable("##line", selected, ImGuiSelectableFlags_AllowDoubleClick, {width, height}))
-    press(document, line.node);
+    press(workspace, line.node);
+  if (is_right_clicked()) {
+    document.select_for_menu(node.tensor && !branch ? Selected(*node.tensor) : Selected(line.node));
+    seen_selection_ = document.history.count();
+  }
   if (ImGui::IsItemHovered()) document.hover.set(line.node);
   if (document.hover.module() == line.node && !selected && !ImGui::IsItemHovered())
     ImGui::GetWindowDrawList()->AddRect(at, at + ImVec2{width, height}, with_alpha(ui.theme->highlight, 0.5f),
                                         ui.px(3));
-  hover_card(ui, [&] { describe(model, ui, line.node); });
+  hover_card(ui, [&] { describe(document, ui, line.node); });
   // how the tensor differs from another model's stands at the far end
   const float right = at.x + width - ui.px(4) - (document.diff.result.value() ? ui.px(14) : 0);
   draw_difference(document, ui, line.node, {right, at.y});
@@ -366,41 +435,11 @@ void TreePanel::draw_line(Document& document, const Ui& ui, const Line& line) {
   // a narrow tree needs its width for the names
   const float indent =
       ui.px(2) + ui.px(width > ui.px(230) ? 12 : 8) * static_cast<float>(std::min<int>(line.depth, 12));
-  const float y = at.y + ui.px(3);
-  if (branch)
-    fold_arrow(ui, {at.x + indent + ui.px(5), at.y + height / 2 - ui.px(1)}, open_[graph::index(line.node)]);
-  const bool with_percent = width > ui.px(290);
-  const bool with_parameters = width > ui.px(370);
-  const float percent_width = with_percent ? ui.px(52) : 0;
+  if (branch) fold_arrow(ui, {at.x + indent + ui.px(5), at.y + height / 2 - ui.px(1)}, is_open(line.node));
   const std::string name = shown(line_name(model.tree, line));
-  const float name_room = right - at.x - indent - ui.px(14);
-  const float all_figures = percent_width + ui.px(78) + (with_parameters ? ui.px(64) : 0);
-  // in a narrow tree the first part of the name goes before the size
-  const std::size_t dot = name.find('.');
-  const std::string least = dot == std::string::npos ? name : name.substr(0, dot) + "\xE2\x80\xA6";
-  const bool with_size = with_percent || text_width(least) <= name_room - all_figures;
-  const float figures_width = with_size ? all_figures : 0;
-  // modules without a tensor that passes the table's filter are dimmed
-  const std::vector<bool>& lit = document.table.view().lit;
-  const bool dimmed = !selected && !lit.empty() && !lit[graph::index(line.node)];
-  put_text({at.x + indent + ui.px(15), y},
-           dimmed ? mix(ui.theme->panel, ui.theme->muted, 0.7f) : ui.theme->text,
-           elided_end(name, name_room - figures_width));
-  const double share = share_of(node.bytes, model.weight_bytes);
-  const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
-  if (with_percent) put_text_before(right, y, second, percent_text(share));
-  if (with_size)
-    put_text_before(right - percent_width, y, with_percent ? ui.theme->text : second,
-                    format_bytes(node.bytes));
-  if (with_parameters)
-    put_text_before(right - percent_width - ui.px(78), y, second, format_count(node.parameters));
-  // a hairline of the share under the name
-  const ImVec2 low = at + ImVec2{indent + ui.px(15), height - ui.px(3)};
-  const float filled = std::max(ui.px(1), (right - low.x) * static_cast<float>(share));
-  ImDrawList* draw = ImGui::GetWindowDrawList();
-  draw->AddRectFilled(low, {right, low.y + ui.px(2)}, ui.theme->grid, ui.px(1));
-  draw->AddRectFilled(low, low + ImVec2{filled, ui.px(2)}, ui.theme->spaces[plan::index(plan::Space::device)],
-                      ui.px(1));
+  const LineRoom room = {at.x + indent + ui.px(15), right, at.y + ui.px(3), width, height, selected};
+  const float end = draw_figures(document, ui, line, name, room);
+  put_text({room.name, room.y}, ui.theme->text, elided_name(name, end - room.name));
 }
 
 }  // namespace

@@ -159,6 +159,7 @@ void FindingsPanel::draw_content(Workspace& workspace, const Ui& ui) {
     if (selectable && ImGui::IsItemHovered() && !ImGui::IsAnyItemActive() &&
         ImGui::IsMouseClicked(ImGuiMouseButton_Left))
       document.select(FindingAt{item.at});
+    if (selectable && is_right_clicked()) document.select_for_menu(FindingAt{item.at});
     item.height = ImGui::GetItemRectSize().y;
     item.width = width;
   }

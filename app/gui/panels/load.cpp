@@ -93,6 +93,8 @@ class LoadPanel final : public Panel {
   void draw_marks(const Document& document, const Ui& ui) const;
   void handle_mouse(Document& document, const Ui& ui, float top);
   void describe(const Document& document, const Ui& ui, const LoadRow& row) const;
+  // Nothing for a row that stands for no one thing.
+  std::optional<Selected> meant_by(const Document& document, const LoadRow& row) const;
   void click(Document& document, const LoadRow& row, bool in_gutter);
   std::size_t row_at(float y) const;
   std::string name_of(const Document& document, const LoadRow& row) const;
@@ -474,18 +476,22 @@ void LoadPanel::describe(const Document& document, const Ui& ui, const LoadRow& 
     muted(ui, fmt::format("its bytes have arrived at {}", moment_text(key_.unit, row.full)));
 }
 
-void LoadPanel::click(Document& document, const LoadRow& row, bool in_gutter) {
+std::optional<Selected> LoadPanel::meant_by(const Document& document, const LoadRow& row) const {
+  if (const auto* const module = std::get_if<graph::NodeId>(&row.key)) return *module;
   const auto* const block = std::get_if<plan::BlockId>(&row.key);
-  if (block == nullptr && in_gutter) {
-    const RowKey key = row.key;
-    if (!open_.erase(key)) open_.insert(key);
-    return;
-  }
-  if (const auto* const module = std::get_if<graph::NodeId>(&row.key)) return document.select(*module);
-  if (block == nullptr) return;
+  if (block == nullptr) return std::nullopt;
   const auto storage = key_.run->plan.block(*block).storage;
   const auto owner = storage ? document.model->owners[graph::index(*storage)] : std::nullopt;
-  document.select(tensor_or_block(owner, *block));
+  return tensor_or_block(owner, *block);
+}
+
+void LoadPanel::click(Document& document, const LoadRow& row, bool in_gutter) {
+  if (in_gutter && !std::holds_alternative<plan::BlockId>(row.key)) {
+    const RowKey key = row.key;
+    if (!open_.erase(key)) open_.insert(key);
+  } else if (const auto meant = meant_by(document, row)) {
+    document.select(*meant);
+  }
 }
 
 // The wheel scrolls over the names, and everywhere with Shift; else it zooms, as on the timeline.
@@ -508,6 +514,8 @@ void LoadPanel::handle_mouse(Document& document, const Ui& ui, float top) {
   if (at == kNone || !ImGui::IsItemHovered()) return;
   const LoadRow& row = rows_[at];
   if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) hover_card(ui, [&] { describe(document, ui, row); });
+  if (const auto meant = is_right_clicked() ? meant_by(document, row) : std::nullopt)
+    return document.select_for_menu(*meant);
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) click(document, row, in_gutter);
 }
 

@@ -1,5 +1,6 @@
 // The map: every byte of the model as area, colored by what it is.
 #include "app/gui/panels/panels.h"
+#include "app/gui/parts/coloring.h"
 #include "app/gui/parts/plot.h"
 #include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <span>
 
@@ -41,11 +41,6 @@ std::string group_label(const Model& model, graph::NodeId group, const std::vect
     if (name.find_first_not_of("0123456789") == std::string::npos) return name;
   }
   return model.tree.node(group).name;
-}
-
-std::string file_name(const Model& model, std::size_t file) {
-  // the format is the same for all of them
-  return std::filesystem::path(model.graph->files[file].path).stem().string();
 }
 
 // Edges on whole pixels, the same for neighbors: gaps are even and sharp.
@@ -100,6 +95,7 @@ void show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
       const graph::Tensor& tensor = model.tensor(*node.tensor);
       muted(ui, fmt::format("{}  {}  {}", graph::dtype_info(tensor.dtype).name, shape_text(tensor),
                             graph::role_name(model.roles[graph::index(*node.tensor)])));
+      muted(ui, "Double click to see its values.");
     } else {
       muted(ui, fmt::format("{}{}. Double click to look inside.", counted(tile.tensors, "tensor"),
                             tile.kind == TileKind::aggregate ? ", too small to draw one by one" : ""));
@@ -139,13 +135,13 @@ class MapPanel final : public Panel {
   void refresh_unfit(const Document& document);
   void hatch_unfit(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low, ImVec2 high) const;
   const HeldBytes& held() const { return held_bytes_[drawn_map_]; }
-  void draw_part(Document& document, const Ui& ui, ImVec2 size);
+  void draw_part(Workspace& workspace, const Ui& ui, ImVec2 size);
   void draw_moment(const load::Projection& projection, const Ui& ui, ImVec2 at, float width) const;
   void draw_labels(const Document& document, const Ui& ui, ImVec2 at);
   ImU32 ink_of(const Document& document, const Ui& ui, std::size_t tile) const;
   std::optional<Rect> place_of(const graph::ModuleTree& tree, graph::NodeId node) const;
   void draw_selection(const Document& document, const Ui& ui, ImVec2 at);
-  void handle_mouse(Document& document, const Ui& ui, ImVec2 at);
+  void handle_mouse(Workspace& workspace, const Ui& ui, ImVec2 at);
   static ImU32 dimmed(const Ui& ui, ImU32 color) { return mix(ui.theme->panel, color, 0.18f); }
   // Dimmed where the legend points at another category.
   ImU32 color_of(const Ui& ui, std::size_t tile) const {
@@ -197,27 +193,6 @@ void MapPanel::lay_out(const Document& document, const Ui& ui, ImVec2 size) {
   const Model& model = *document.model;
   tiles_ = view::layout_treemap(model.tree, model.treemap_order, document.zoomed(), {0, 0, size.x, size.y},
                                 options);
-}
-
-// The ramp between the first layer and the last.
-void ramp_legend(const Ui& ui, const std::string& last) {
-  const FontScope font(ui.fonts.small);
-  text("layer 0");
-  ImGui::SameLine(0, ui.px(8));
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  constexpr int kSteps = 24;
-  const float step = ui.px(6);
-  const float top = at.y + ImGui::GetFontSize() / 2 - ui.px(5);
-  for (int i = 0; i < kSteps; ++i) {
-    const float x = at.x + step * static_cast<float>(i);
-    ImGui::GetWindowDrawList()->AddRectFilledMultiColor(
-        {x, top}, {x + step, top + ui.px(10)}, ui.theme->ramp(i / double{kSteps}),
-        ui.theme->ramp((i + 1) / double{kSteps}), ui.theme->ramp((i + 1) / double{kSteps}),
-        ui.theme->ramp(i / double{kSteps}));
-  }
-  ImGui::Dummy({step * kSteps, ImGui::GetFontSize()});
-  ImGui::SameLine(0, ui.px(8));
-  text(last);
 }
 
 void MapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
@@ -287,7 +262,7 @@ void MapPanel::draw_canvas(Workspace& workspace, const Ui& ui, ImVec2 size) {
       draw_moment(drawn_map_ == 0 ? *document.load.projection.value() : *document.load.beside.value(), ui, at,
                   part.x);
     ImGui::SetCursorScreenPos(at + ImVec2{0, title});
-    draw_part(document, ui, part);
+    draw_part(workspace, ui, part);
   }
   drawn_map_ = 0;
 }
@@ -303,7 +278,8 @@ void MapPanel::draw_moment(const load::Projection& projection, const Ui& ui, ImV
   put_text_before(at.x + width, at.y, ui.theme->muted, figure);
 }
 
-void MapPanel::draw_part(Document& document, const Ui& ui, ImVec2 size) {
+void MapPanel::draw_part(Workspace& workspace, const Ui& ui, ImVec2 size) {
+  const Document& document = workspace.document();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const IdScope scope(drawn_map_);
   plot_area("map", size);
@@ -312,7 +288,7 @@ void MapPanel::draw_part(Document& document, const Ui& ui, ImVec2 size) {
   draw_tiles(document, ui, at);
   draw_labels(document, ui, at);
   draw_selection(document, ui, at);
-  handle_mouse(document, ui, at);
+  handle_mouse(workspace, ui, at);
   ImGui::PopClipRect();
 }
 
@@ -395,6 +371,8 @@ void MapPanel::draw_tiles(const Document& document, const Ui& ui, ImVec2 at) {
 }
 
 ImU32 MapPanel::ink_of(const Document& document, const Ui& ui, std::size_t tile) const {
+  const std::vector<bool>& lit = document.table.view().lit;
+  if (!lit.empty() && !lit[graph::index(tiles_[tile].node)]) return ui.theme->muted;
   if (held().empty()) return text_on(color_of(ui, tile));
   // where part may be nowhere the ground is mixed
   const graph::ModuleNode& node = document.model->tree.node(tiles_[tile].node);
@@ -432,7 +410,7 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
       const float size_width = text_width(size);
       const bool with_size = w > size_width + ui.px(90);
       put_text({low.x + pad, low.y + ui.px(2)}, ui.theme->text,
-               elided(shown(name), w - 2 * pad - (with_size ? size_width + ui.px(8) : 0)));
+               elided_name(shown(name), w - 2 * pad - (with_size ? size_width + ui.px(8) : 0)));
       if (with_size)
         put_text({low.x + w - size_width - pad - ui.px(2), low.y + ui.px(2)}, ui.theme->muted, size);
       continue;
@@ -450,10 +428,10 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
       }
     // half a name in a narrow tile tells nothing
     if (w < ui.px(76) && text_width(name) > room) continue;
-    put_text({low.x + pad, low.y + ui.px(3)}, ink, elided(name, w - 2 * pad));
-    if (h > 2 * line + ui.px(8) && w > ui.px(66))
-      put_text({low.x + pad, low.y + ui.px(4) + line}, with_alpha(ink, 0.82f),
-               elided(format_bytes(tile.bytes), w - 2 * pad));
+    put_text({low.x + pad, low.y + ui.px(3)}, ink, elided_name(name, room));
+    const std::string size = format_bytes(tile.bytes);
+    if (h > 2 * line + ui.px(8) && text_width(size) <= room)
+      put_text({low.x + pad, low.y + ui.px(4) + line}, with_alpha(ink, 0.82f), size);
   }
 }
 
@@ -505,21 +483,25 @@ void MapPanel::draw_selection(const Document& document, const Ui& ui, ImVec2 at)
   }
 }
 
-void MapPanel::handle_mouse(Document& document, const Ui& ui, ImVec2 at) {
+void MapPanel::handle_mouse(Workspace& workspace, const Ui& ui, ImVec2 at) {
   if (!ImGui::IsItemHovered()) return;
+  Document& document = workspace.document();
   const Model& model = *document.model;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const Tile* tile = view::tile_at(tiles_, mouse.x - at.x, mouse.y - at.y);
-  if (ImGui::IsMouseClicked(ImGuiMouseButton_Right) && document.zoomed() != graph::kRootNode)
-    document.zoom(model.tree.node(document.zoomed()).parent);
   if (tile == nullptr) return;
   document.hover.set(tile->node);
   show_tooltip(model, ui, *tile);
   const graph::ModuleNode& node = model.tree.node(tile->node);
-  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
-    document.zoom(tile->kind == TileKind::tensor ? node.parent : tile->node);
+  const bool tensor = tile->kind == TileKind::tensor && node.tensor;
+  const auto meant = [&] { return tensor ? Selected(*node.tensor) : Selected(tile->node); };
+  if (is_right_clicked()) return document.select_for_menu(meant());
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) && tensor)
+    workspace.settings.panel = "values";
+  else if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
+    document.zoom(tile->node);
   else if (ImGui::IsMouseClicked(ImGuiMouseButton_Left))
-    document.select(tile->kind == TileKind::tensor && node.tensor ? Selected(*node.tensor) : tile->node);
+    document.select(meant());
 }
 
 constexpr std::string_view kAllocatedHelp =
@@ -551,40 +533,8 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
     return entry(-1, dimmed(ui, theme.neutral), "not loaded yet", "");
   }
   if (!unfit_.empty()) entry(-1, theme.bad, "finds no room", format_bytes(unfit_.front()));
-  const std::shared_ptr<const ModelDiff> diff = document.diff.result.value();
-  if (workspace.settings.color_by == ColorBy::diff && diff) {
-    for (std::size_t i = 0; i < kDiffKinds; ++i)
-      if (const auto kind = static_cast<DiffKind>(i); kind != DiffKind::only_there && diff->counts[i] > 0)
-        entry(static_cast<int>(i), diff_color(theme, kind), diff_kind_words(kind),
-              format_grouped(diff->counts[i]));
-    return;
-  }
-  switch (workspace.settings.color_by) {
-    case ColorBy::diff:
-    case ColorBy::role:
-      for (std::size_t i = 0; i < graph::kRoleCount; ++i)
-        if (model.role_bytes[i] > 0)
-          entry(static_cast<int>(i), theme.roles[i], graph::role_name(static_cast<graph::Role>(i)),
-                format_bytes(model.role_bytes[i]));
-      break;
-    case ColorBy::dtype:
-      for (std::size_t i = 0; i < model.dtypes.size(); ++i)
-        entry(static_cast<int>(i), theme.dtype(model.dtypes[i].dtype),
-              graph::dtype_info(model.dtypes[i].dtype).name, format_bytes(model.dtypes[i].bytes));
-      break;
-    case ColorBy::layer:
-      if (model.layer_count > 0) {
-        first = false;
-        ramp_legend(ui, fmt::format("layer {}", model.layer_count - 1));
-      }
-      entry(-1, theme.neutral, "not in a layer", "");
-      break;
-    case ColorBy::shard:
-      for (std::size_t i = 0; i < model.graph->files.size(); ++i)
-        if (model.bytes_of_file[i] > 0)
-          entry(static_cast<int>(i), theme.category(i), elided(shown(file_name(model, i)), ui.px(190)), "");
-      break;
-  }
+  dimmed_except_ =
+      coloring_legend(ui, model, workspace.settings.color_by, document.diff.result.value().get(), first);
 }
 
 }  // namespace

@@ -126,6 +126,7 @@ void draw_row(Workspace& workspace, const Ui& ui, const load::LoadRow& row, std:
   const bool chosen =
       &shown_method(document.load.asked()) == row.method && shown_order(document.load.asked()) == row.order;
   if (table_row(chosen, row_height(ui))) choose_row(workspace, row);
+  if (is_right_clicked()) document.select_for_menu(LoadOf{std::string(row.method->id), row.order});
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
     workspace.settings.panel = "load";
   row_card(document, ui, row);

@@ -271,6 +271,7 @@ void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, 
       choose(document, line);
     }
   }
+  if (line.op && is_right_clicked()) document.select_for_menu(OperatorAt{*line.op});
   hover_card(ui, [&] { describe(ui, line); });
   const float line_height = ImGui::GetTextLineHeight();
   if (line.branch)

@@ -206,6 +206,10 @@ void GraphPanel::handle_mouse(Document& document, const Ui& ui) {
   if (!hovered) return;
   const auto box = plot_.box_at(io.MousePos);
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) give_keyboard();
+  if (box && is_right_clicked() && plot_.part().boxes[*box].kind == view::BoxKind::op) {
+    choose(document, *box);
+    return document.select_for_menu(OperatorAt{plot_.part().boxes[*box].op});
+  }
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return box ? open(document, *box) : fit(false);
   if (box && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) choose(document, *box);
   if (box) return hover_card(ui, [&] { plot_.describe_box(document, ui, *box); });

@@ -216,6 +216,7 @@ void OperatorsPanel::draw_row(Document& document, const Ui& ui, std::uint32_t at
     document.forward.shown = selected ? std::nullopt : std::optional<std::size_t>(at);
     seen_ = document.forward.shown;  // it is in sight
   }
+  if (is_right_clicked()) document.select_for_menu(OperatorAt{at});
   ImGui::SetItemAllowOverlap();
   right_aligned(format_grouped(at), second);
   ImGui::TableNextColumn();

@@ -24,6 +24,7 @@ constexpr auto kPanels = std::to_array<PanelRow>({
     {"arena", "Arena", "Arena", "packing", false, make_arena_panel},
     {"values", "Values", "Values", "formats", false, make_values_panel},
     {"model", "Model", "Files", "formats", true, make_model_panel},
+    {"bytes", "Bytes", "Files", "getting-started", false, make_bytes_panel},
     {"metadata", "Metadata", "Files", "formats", true, make_metadata_panel},
     {"findings", "Findings", "Files", "formats", true, make_findings_panel},
     {"convert", "Convert", "", "converting", true, make_convert_panel},

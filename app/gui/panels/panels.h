@@ -64,6 +64,7 @@ std::unique_ptr<Panel> make_load_panel();
 std::unique_ptr<Panel> make_methods_panel();
 std::unique_ptr<Panel> make_tensors_panel();
 std::unique_ptr<Panel> make_model_panel();
+std::unique_ptr<Panel> make_bytes_panel();
 std::unique_ptr<Panel> make_metadata_panel();
 std::unique_ptr<Panel> make_operators_panel();
 std::unique_ptr<Panel> make_graph_panel();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -49,11 +50,14 @@ class TensorsPanel final : public Panel {
   void draw_rows(Workspace& workspace, const Ui& ui);
   void draw_row(Workspace& workspace, const Ui& ui, graph::TensorId id);
   void agree_on_sort(Document& document);
+  void measure_shapes(const Model& model, const Ui& ui);
   void scroll_to_selection(const Document& document);
   void move_selection(Workspace& workspace, const Ui& ui);
 
   std::uint64_t seen_selection_ = 0;
   std::uint64_t seen_model_ = 0;
+  graph::MetaGraphPtr measured_;
+  float shape_width_ = 0, shape_scale_ = 0;
   TableSort seen_sort_;
   SortArrows arrows_;
 };
@@ -75,6 +79,18 @@ void TensorsPanel::draw_content(Workspace& workspace, const Ui& ui) {
         ui, "No tensor matches",
         "The filter above the tree lists its terms under the mouse: dtype:bf16 layer:0-7 size:>100MiB");
   draw_rows(workspace, ui);
+}
+
+// The longest shape decides: none of its numbers is cut.
+void TensorsPanel::measure_shapes(const Model& model, const Ui& ui) {
+  if (measured_ == model.graph && shape_scale_ == ui.scale) return;
+  measured_ = model.graph;
+  shape_scale_ = ui.scale;
+  std::string longest;
+  for (const graph::Tensor& tensor : model.graph->tensors)
+    if (tensor.shape.size() > 1)
+      if (std::string words = shape_text(tensor); words.size() > longest.size()) longest = std::move(words);
+  shape_width_ = std::clamp(text_width(longest) + ui.px(6), ui.px(96), ui.px(230));
 }
 
 void TensorsPanel::draw_filter(Document& document, const Ui& ui) {
@@ -127,6 +143,7 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   constexpr ImGuiTableFlags kFlags =
       kListTable | ImGuiTableFlags_Sortable | ImGuiTableFlags_Resizable | ImGuiTableFlags_Reorderable;
   if (!ImGui::BeginTable("tensors", 8, kFlags, ImGui::GetContentRegionAvail())) return;
+  measure_shapes(*document.model, ui);
   // Figures get the width they need; columns whose content is also shown elsewhere give way to the name.
   const float width = ImGui::GetContentRegionAvail().x;
   const auto column = [&](const char* label, float size, SortColumn sort, ImGuiTableColumnFlags flags,
@@ -144,7 +161,7 @@ void TensorsPanel::draw_rows(Workspace& workspace, const Ui& ui) {
   };
   column("Name", 3, SortColumn::name, ImGuiTableColumnFlags_NoHide | ImGuiTableColumnFlags_WidthStretch);
   column("Type", 58, SortColumn::dtype, 0, 460);
-  column("Shape", 122, SortColumn::shape, 0, 640);
+  column("Shape", shape_width_ / ui.scale, SortColumn::shape, 0, 640);
   column("Size", 88, SortColumn::bytes,
          document.table.view().column == SortColumn::bytes ? 0 : ImGuiTableColumnFlags_PreferSortDescending,
          330);
@@ -173,20 +190,19 @@ void TensorsPanel::draw_row(Workspace& workspace, const Ui& ui, graph::TensorId 
   const IdScope scope(graph::index(id));
   const bool selected = document.selected_tensor() == id;
   if (table_row(selected)) document.select(id);
+  if (is_right_clicked()) document.select_for_menu(id);
   if (ImGui::IsItemHovered()) document.hover.set(model.nodes[graph::index(id)]);
   if (document.hover.module() == model.nodes[graph::index(id)] && !selected)
     ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, with_alpha(ui.theme->hovered, 0.8f));
-  if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-    document.zoom(model.tree.node(model.nodes[graph::index(id)]).parent);
-    workspace.settings.panel = "map";
-  }
+  if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
+    workspace.settings.panel = "values";
   {
     const FontScope font(ui.fonts.mono);
     name_text(ui, tensor.name, 0, ui.theme->text);
   }
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;
   if (ImGui::TableNextColumn()) text_colored(ui.theme->text, graph::dtype_info(tensor.dtype).name);
-  if (ImGui::TableNextColumn()) name_text(ui, shape_text(tensor), 0, ui.theme->text);
+  if (ImGui::TableNextColumn()) text_colored(ui.theme->text, shape_text(tensor));
   if (ImGui::TableNextColumn()) {
     right_aligned(format_bytes(bytes), ui.theme->text);
     bytes_tooltip(ui, bytes);

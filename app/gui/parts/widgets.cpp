@@ -129,33 +129,31 @@ std::string elided_name(std::string_view name, float width) {
   constexpr std::string_view kMore = "\xE2\x80\xA6", kWeight = ".weight";
   if (name.size() > kMostShown) return elided_name(ends_of(name), width);
   if (text_width(name) <= width) return std::string(name);
-  const bool dotted = name.find_first_of("/ ") == std::string_view::npos;
-  const bool weight = name.ends_with(kWeight);
-  if (!dotted || (!weight && name.find('.') == name.rfind('.'))) return elided(name, width);
-  // most are weights: their layer says more than that they are
-  const std::string whole =
-      weight ? std::string(name.substr(0, name.size() - kWeight.size())) + std::string(kMore)
-             : std::string(name);
-  if (text_width(whole) <= width) return whole;
-  const std::size_t last = whole.rfind('.');
-  if (last == std::string::npos) return elided(whole, width);
-  const auto [layer, layer_end] = number_in(whole);
-  // from the end: only as many parts as could fit are measured
-  std::size_t first = last;
-  for (std::size_t at = last; at != std::string::npos && text_width(whole.substr(at + 1)) <= width;
-       at = at == 0 ? std::string::npos : whole.rfind('.', at - 1))
-    first = at;
-  for (std::size_t dot = first; dot <= last; dot = whole.find('.', dot + 1)) {
-    const bool cuts_layer = layer < dot;
-    if (dot == last && !cuts_layer) break;  // one part alone says less than the ends of all
-    const std::string before = cuts_layer ? whole.substr(layer, layer_end - layer) : "";
-    if (std::string cut = before + std::string(kMore) + whole.substr(dot + 1); text_width(cut) <= width)
-      return cut;
+  const char between = name.find('/') == std::string_view::npos ? '.' : '/';  // of ONNX
+  const std::size_t last = name.rfind(between);
+  if (last == std::string_view::npos || last == 0 || name.find(' ') != std::string_view::npos)
+    return elided(name, width);
+  const auto [layer, layer_end] = number_in(name);
+  // behind what the name shares with others: from the end, as many parts as fit, and two at least
+  std::string best;
+  for (std::size_t at = name.rfind(between, last - 1); at != std::string_view::npos;
+       at = at == 0 ? std::string_view::npos : name.rfind(between, at - 1)) {
+    if (at + 1 == layer) continue;  // the number stands before it already
+    std::string cut(layer < at ? name.substr(layer, layer_end - layer) : "");
+    cut.append(at == layer_end ? "." : kMore).append(name.substr(at + 1));
+    if (text_width(cut) <= width)
+      best = std::move(cut);
+    else if (text_width(name.substr(at + 1)) > width)
+      break;
   }
-  if (layer < layer_end)
-    return elided(whole.substr(layer, layer_end - layer) + std::string(kMore) + whole.substr(last + 1),
-                  width);
-  return elided(weight ? whole.substr(last + 1) : std::string(name), width);
+  if (!best.empty()) return best;
+  if (!name.ends_with(kWeight)) return elided_front(name, width);
+  // most are weights: what they are of says more than that they are
+  const std::string_view most = name.substr(0, last), part = most.substr(most.rfind('.') + 1);
+  const std::string_view number = layer_end < most.size() ? name.substr(layer, layer_end - layer) : "";
+  const bool next = layer_end + 1 + part.size() == most.size();
+  const std::string_view joint = number.empty() ? "" : next ? "." : kMore;
+  return elided(fmt::format("{}{}{}{}", number, joint, part, kMore), width);
 }
 
 void text(std::string_view text) { ImGui::TextUnformatted(text.data(), text.data() + text.size()); }
@@ -343,7 +341,7 @@ std::optional<TableSort> SortArrows::agree(TableSort wanted, std::optional<std::
 bool link(const Ui& ui, const char* id, std::string_view words, float width, bool cut_front) {
   const std::string whole = shown(words);
   const float room = width > 0 ? width : ImGui::GetContentRegionAvail().x;
-  const std::string cut = cut_front ? elided_front(whole, room) : elided(whole, room);
+  const std::string cut = cut_front ? elided_front(whole, room) : elided_name(whole, room);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 size = {std::max(text_width(cut), 1.0f), ImGui::GetFontSize()};
   const bool pressed = press_area(ui, id, size);

@@ -81,8 +81,8 @@ float text_width(std::string_view text);
 std::string shown(std::string_view name);
 // Cut in the middle with an ellipsis so that it is at most `width` pixels wide in the current font.
 std::string elided(std::string_view text, float width);
-// A dotted name of many parts: without ".weight", then its layer's number and its last parts ("7…c_fc…"),
-// where they fit; else cut in the middle.
+// A name of parts cut at one of its dots or slashes, so that its end stays: the number of its layer, then as
+// many of its last parts as fit ("7...c_fc.weight"). Where not even two parts fit, without ".weight".
 std::string elided_name(std::string_view name, float width);
 // The same as elided(), cut at the beginning, for paths, whose end matters more.
 std::string elided_front(std::string_view text, float width);
@@ -161,6 +161,13 @@ class SortArrows {
 
 // A button that the caller draws; outlined while it has the focus.
 bool press_area(const Ui& ui, const char* id, ImVec2 size);
+// Whether the right button was pressed on the last item and released without pulling it: the question what
+// can be done with what lies there.
+inline bool is_right_clicked() {
+  const ImGuiIO& io = ImGui::GetIO();
+  return ImGui::IsItemHovered() && ImGui::IsMouseReleased(ImGuiMouseButton_Right) &&
+         io.MouseDragMaxDistanceSqr[ImGuiMouseButton_Right] < io.MouseDragThreshold * io.MouseDragThreshold;
+}
 // A plot that the mouse points into and the keyboard passes by.
 void plot_area(const char* id, ImVec2 size);
 

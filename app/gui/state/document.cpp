@@ -80,7 +80,9 @@ bool Document::exists(const Selected& what) const {
 }
 
 void Document::select(Selected what) {
-  if (exists(what)) history.select(std::move(what));
+  if (!exists(what)) return;
+  if (const auto* const op = std::get_if<OperatorAt>(&what)) forward.shown = op->at;  // its list follows
+  history.select(std::move(what));
 }
 
 std::optional<graph::TensorId> Document::selected_tensor() const {

@@ -54,6 +54,11 @@ class Document {
 
   // Selection and zoom, which every panel shares. What the model does not have is ignored.
   void select(Selected what);
+  // Selects, and asks for the menu of what can be done with the selection: a right click.
+  void select_for_menu(Selected what) {
+    select(std::move(what));
+    wants_menu = true;
+  }
   bool exists(const Selected& what) const;
   const Selected& selected() const { return history.now(); }
   // The selected tensor, or the tensor of the selected block.
@@ -99,6 +104,8 @@ class Document {
   Advisor advice;
   OrderEditing order;
   std::shared_ptr<ArenaWork> arena;  // never null
+
+  bool wants_menu = false;  // of the selection; the window takes it
 
   // The state of panels.
   std::string panel = {};  // that was shown when another model came to the front; empty: none yet

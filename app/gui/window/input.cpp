@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kEscape = 256, kEnter = 257, kTab = 258, kBackspace = 259, kInsert = 260, kDelete = 261,
               kRight = 262, kLeft = 263, kDown = 264, kUp = 265, kPageUp = 266, kPageDown = 267, kHome = 268,
-              kEnd = 269, kF1 = 290, kF6 = 295, kKeypadEnter = 335;
+              kEnd = 269, kF1 = 290, kF6 = 295, kKeypadEnter = 335, kMenu = 348;
 
 int code_of(std::string_view key) { return key == "Tab" ? kTab : key[0]; }  // letters are ASCII
 
@@ -80,6 +80,9 @@ bool shortcut_pressed(std::string_view shortcut) {
   if (shortcut == "Escape") return list_key_pressed(ListKey::escape);
   if (shortcut == "Backspace") return list_key_pressed(ListKey::backspace);
   if (shortcut.size() == 2 && shortcut[0] == 'F') return ImGui::IsKeyPressed(kF1 + shortcut[1] - '1', false);
+  if (shortcut == "Shift+F10")  // or the key that keyboards have for it
+    return (ImGui::GetIO().KeyShift && ImGui::IsKeyPressed(kF1 + 9, false)) ||
+           ImGui::IsKeyPressed(kMenu, false);
   if (shortcut == "F11") return ImGui::IsKeyPressed(kF1 + 10, false);
   if (shortcut == "?") {  // on whichever key it lies
     const auto& typed = ImGui::GetIO().InputQueueCharacters;

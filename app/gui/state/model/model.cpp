@@ -172,6 +172,23 @@ std::vector<bool> nodes_with(const Model& model, std::span<const graph::TensorId
   return with;
 }
 
+std::vector<NodeTotals> totals_of(const Model& model, std::span<const graph::TensorId> tensors) {
+  std::vector<NodeTotals> totals(model.tree.nodes.size());
+  const std::vector<graph::Share> shares = graph::shares(*model.graph, tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    NodeTotals& own = totals[graph::index(model.nodes[graph::index(tensors[i])])];
+    own.bytes += shares[i].bytes;
+    ++own.tensors;
+  }
+  // a node comes before its children
+  for (std::size_t i = totals.size(); i-- > 1;) {
+    NodeTotals& parent = totals[graph::index(model.tree.nodes[i].parent)];
+    parent.bytes += totals[i].bytes;
+    parent.tensors += totals[i].tensors;
+  }
+  return totals;
+}
+
 void sort_tensors(const Model& model, std::span<graph::TensorId> rows, SortColumn column, bool ascending) {
   const graph::MetaGraph& graph = *model.graph;
   const auto key_less = [&](graph::TensorId a, graph::TensorId b) {

@@ -92,6 +92,12 @@ std::string storage_remark(const Model& model, graph::TensorId id);
 std::vector<graph::TensorId> filtered(const Model& model, std::string_view filter);
 // Per node of the tree: whether it, or anything below it, is among `tensors`.
 std::vector<bool> nodes_with(const Model& model, std::span<const graph::TensorId> tensors);
+// Per node of the tree: those of `tensors` at and below it. Bytes that several of them view count once.
+struct NodeTotals {
+  std::uint64_t bytes = 0;
+  std::uint64_t tensors = 0;
+};
+std::vector<NodeTotals> totals_of(const Model& model, std::span<const graph::TensorId> tensors);
 // Sorts `rows` by a column; equal rows are in the order of names.
 void sort_tensors(const Model& model, std::span<graph::TensorId> rows, SortColumn column, bool ascending);
 

@@ -8,11 +8,15 @@ namespace loadline::gui {
 namespace {
 
 TableRows list_rows(const Model& model, const std::string& filter, SortColumn column, bool ascending) {
-  TableRows table{
-      .applied = filter, .rows = filtered(model, filter), .bytes = model.tree.root().bytes, .lit = {}};
+  TableRows table{.applied = filter,
+                  .rows = filtered(model, filter),
+                  .bytes = model.tree.root().bytes,
+                  .lit = {},
+                  .totals = {}};
   if (table.rows.size() != model.graph->tensors.size()) {
     table.lit = nodes_with(model, table.rows);
-    table.bytes = graph::sum(graph::shares(*model.graph, table.rows)).bytes;
+    table.totals = totals_of(model, table.rows);
+    table.bytes = table.totals.front().bytes;
   }
   sort_tensors(model, table.rows, column, ascending);
   return table;
@@ -51,7 +55,7 @@ void TensorTable::refresh() {
     return;
   }
   listing_.withdraw();
-  if (!model_) return take({.applied = view_.filter, .rows = {}, .bytes = 0, .lit = {}});
+  if (!model_) return take({.applied = view_.filter, .rows = {}, .bytes = 0, .lit = {}, .totals = {}});
   const auto list = [shown = model_, filter = view_.filter, column = view_.column, up = view_.ascending] {
     return list_rows(*shown, filter, column, up);
   };

@@ -14,8 +14,9 @@ namespace loadline::gui {
 struct TableRows {
   std::string applied;  // the filter
   std::vector<graph::TensorId> rows;
-  std::uint64_t bytes = 0;  // of the rows
-  std::vector<bool> lit;    // per node of the tree: a tensor in it passes the filter; empty without a filter
+  std::uint64_t bytes = 0;         // of the rows
+  std::vector<bool> lit;           // per node of the tree: a tensor in it passes the filter; empty if all do
+  std::vector<NodeTotals> totals;  // per node of the tree: of what passes; empty if all do
 };
 
 // The rows belong to the last valid filter. Of a large model they come later, from a job.

@@ -1,0 +1,246 @@
+// What can be done with each kind of selection, and the menu that offers it.
+#include "app/gui/frame/actions.h"
+#include "app/gui/frame/facts.h"
+#include "app/gui/frame/overlays.h"
+#include "app/gui/parts/widgets.h"
+#include "app/gui/window/input.h"
+#include "core/base/text.h"
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace loadline::gui {
+
+// --- What can be done with each kind of selection.
+
+namespace {
+
+// A term of the filter; nothing for a name that no term can hold.
+std::optional<std::string> name_term(const std::string& pattern) {
+  if (pattern.empty() || pattern.find('"') != std::string::npos) return std::nullopt;
+  return "\"name:" + pattern + "\"";
+}
+
+// "h.*.mlp.c_fc.weight": the same tensor in every layer; nothing outside of layers.
+std::optional<std::string> in_every_layer(const std::string& name) {
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t end = std::min(name.find('.', at), name.size());
+    if (end > at && name.substr(at, end - at).find_first_not_of("0123456789") == std::string::npos)
+      return name.substr(0, at) + "*" + name.substr(end);
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
+class OffersOf {
+ public:
+  explicit OffersOf(const Workspace& workspace)
+      : workspace_(workspace), document_(workspace.document()), model_(*document_.model) {}
+
+  void operator()(std::monostate) {
+    show("Show the map", "map");
+    show("Show its files", "bytes");
+    show("Show its figures", "model");
+    apart();
+    add("Convert to another format", {{"panel", "convert"}});
+    add("Upload to a device", {{"panel", "upload"}});
+    add("Compare with another open model", {{"diff"}});
+    add("Read it again", {{"reload"}});
+    add("Add to or remove from favorites", {{"favorite"}});
+    add("Close it", {{"close"}});
+    copies();
+  }
+
+  void operator()(graph::TensorId id) {
+    const std::string name = model_.tensor(id).name.str();
+    show("Show in the map", "map");
+    show("Show in the table", "tensors");
+    show("Show in the load", "load");
+    show("Show in its file", "bytes");
+    show("Show its values", "values");
+    if (const auto* const forward = document_.forward.graph()) {
+      const auto uses = [&](const graph::Op& op) {
+        return std::ranges::find(op.weights, id) != op.weights.end();
+      };
+      if (const auto first = std::ranges::find_if(forward->ops, uses); first != forward->ops.end())
+        add("Show the operator that uses it",
+            {{"operator", fmt::format("{}", first - forward->ops.begin())}, {"panel", "operators"}});
+    }
+    apart();
+    if (const auto layer = model_.layers[graph::index(id)]; layer >= 0) {
+      filter(fmt::format("Filter to layer {}", layer), fmt::format("layer:{}", layer));
+      if (const auto all = in_every_layer(name))
+        filter("Filter to this tensor in every layer", name_term(*all));
+    }
+    filter("Filter to its type", fmt::format("dtype:{}", graph::dtype_info(model_.tensor(id).dtype).name));
+    add("Load it first", {{"load-first", name}});
+    add(document_.values.kept() == id ? "Compare it no longer" : "Compare its values with another tensor",
+        {{"keep"}});
+    copies();
+  }
+
+  void operator()(graph::NodeId id) {
+    const std::string path = graph::module_path(model_.tree, id);
+    add("Show in the map", {{"zoom", path}, {"panel", "map"}});
+    const auto term = id == graph::kRootNode ? std::nullopt : name_term(path + ".*");
+    if (term) add("Show its tensors in the table", {{"filter", *term}, {"panel", "tensors"}});
+    show("Show in the load", "load");
+    show("Show in the files", "bytes");
+    apart();
+    filter("Filter to this module", term);
+    if (const auto all = in_every_layer(path)) filter("Filter to it in every layer", name_term(*all + ".*"));
+    add("Load it first", {{"load-first", path}});
+    copies();
+  }
+
+  void operator()(OperatorAt at) {
+    const std::string number = fmt::format("{}", at.at);
+    add("Show in the forward pass", {{"operator", number}, {"panel", "operators"}});
+    add("Show what is alive at it", {{"operator", number}, {"panel", "lifetimes"}});
+    const auto* const forward = document_.forward.graph();
+    if (forward != nullptr && at.at < forward->ops.size()) {
+      constexpr std::size_t kMost = 3;
+      const auto& weights = forward->ops[at.at].weights;
+      for (std::size_t i = 0; i < std::min(weights.size(), kMost); ++i) {
+        const std::string name = model_.tensor(weights[i]).name.str();
+        add("Select " + name, {{"select", name}});
+      }
+    }
+    copies();
+  }
+
+  void operator()(plan::BlockId id) {
+    show("Show in the load", "load");
+    if (document_.exists(id)) {
+      const plan::Lifetime& life = document_.load.projection.value()->timeline.lifetimes[graph::index(id)];
+      const std::size_t steps = document_.load.projection.value()->plan.steps.size();
+      if (life.from_step != plan::kNever)
+        add("Go to the moment it is allocated", {{"time", fmt::format("{}", life.from_step)}});
+      if (life.to_step != plan::kNever && life.to_step <= steps)
+        add("Go to the moment it is freed", {{"time", fmt::format("{}", life.to_step)}});
+    }
+    copies();
+  }
+
+  void operator()(const LoadOf& load) {
+    const LoadOf now = {std::string(shown_method(document_.load.asked()).id),
+                        shown_order(document_.load.asked())};
+    if (load != now) add("Use this load", {{"use-load", load.method + " " + load.order}});
+    show("Show in the load", "load");
+    if (load.method != now.method) add("Play it beside the load", {{"beside", load.method}});
+    const bool over = document_.overlaid.contains(load.method);
+    add(over ? "Take its curve out of the overlay" : "Put its curve into the overlay",
+        {{"overlay", load.method}});
+    add("What this method does", {{"manual", "methods"}});
+    copies();
+  }
+
+  void operator()(FindingAt at) {
+    show("Show in the findings", "findings");
+    if (document_.exists(at)) {
+      const inspect::Finding& finding = (*document_.checks.findings.value())[at.at];
+      if (!finding.settings.empty())
+        add(remedy_title(finding.settings), {{"fix", fmt::format("{}", at.at + 1)}});
+      if (finding.example) {
+        const std::string name = model_.tensor(*finding.example).name.str();
+        add("Select " + name, {{"select", name}});
+      }
+    }
+    copies();
+  }
+
+  std::vector<Offer> take() { return std::move(offers_); }
+
+ private:
+  void apart() { apart_ = true; }
+  void add(std::string title, std::vector<Offer::Line> lines) {
+    for (const Offer::Line& line : lines) {
+      const Action* const action = find_action(line.action);
+      assert(action != nullptr);
+      if (!action->enabled(workspace_)) return;
+    }
+    offers_.push_back({std::move(title), std::move(lines), std::exchange(apart_, false)});
+  }
+  // Unless that panel is shown.
+  void show(std::string title, std::string panel) {
+    if (workspace_.settings.panel != panel) add(std::move(title), {{"panel", std::move(panel)}});
+  }
+  void filter(std::string title, std::optional<std::string> term) {
+    if (term) add(std::move(title), {{"filter", std::move(*term)}});
+  }
+  void copies() {
+    apart();
+    add("Copy as text", {{"copy", "text"}});
+    add("Copy as JSON", {{"copy", "json"}});
+    add("Copy as Markdown", {{"copy", "markdown"}});
+  }
+
+  const Workspace& workspace_;
+  const Document& document_;
+  const Model& model_;
+  std::vector<Offer> offers_;
+  bool apart_ = false;
+};
+
+}  // namespace
+
+std::vector<Offer> offers_of(const Workspace& workspace, const Selected& selected) {
+  OffersOf of(workspace);
+  std::visit(of, selected);
+  return of.take();
+}
+
+void run_offer(Workspace& workspace, const Offer& offer) {
+  for (const Offer::Line& line : offer.lines) find_action(line.action)->run(workspace, line.argument);
+}
+
+// --- The menu.
+
+namespace {
+
+// The key of a row that is one action without an argument, or with the one that the key gives.
+std::string_view key_of(const Offer& offer) {
+  const Offer::Line& line = offer.lines.front();
+  if (offer.lines.size() > 1 || !(line.argument.empty() || line.argument == kCopyFormNames.front()))
+    return "";
+  return find_action(line.action)->shortcut;
+}
+
+}  // namespace
+
+void SelectionMenu::draw(Workspace& workspace, const Ui& ui, ImVec2 place) {
+  Document& document = workspace.document();
+  if (std::exchange(document.wants_menu, false) && document.model) {
+    const SelectionFacts facts = facts_of(document, document.selected());
+    offers_ = offers_of(workspace, document.selected());
+    title_ = fmt::format("{}  {}", facts.kind, shown(facts.title));
+    ImGui::OpenPopup("menu of the selection");
+    ImGui::SetNextWindowPos(ImGui::IsMouseReleased(ImGuiMouseButton_Right) ? ImGui::GetIO().MousePos : place);
+  }
+  const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
+  if (!ImGui::BeginPopup("menu of the selection")) return;
+  if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
+  small_text(ui, elided_name(title_, ui.px(340)), ui.theme->muted);
+  ImGui::Dummy({ui.px(220), 0});
+  const float right = ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - ui.px(12);
+  std::optional<std::size_t> picked;
+  for (std::size_t i = 0; i < offers_.size(); ++i) {
+    const IdScope scope(i);
+    if (offers_[i].apart) ImGui::Separator();
+    const std::string title = elided(shown(offers_[i].title), ui.px(340));
+    const std::string_view key = key_of(offers_[i]);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float width = text_width(title) + (key.empty() ? 0 : text_width(key) + ui.px(24));
+    if (ImGui::Selectable("##offer", false, 0, {std::max(width, right - at.x), 0})) picked = i;
+    put_text(at, ui.theme->text, title);
+    if (!key.empty()) put_text_before(right, at.y, ui.theme->muted, key);
+  }
+  ImGui::EndPopup();
+  if (picked) workspace.attempt([&] { run_offer(workspace, offers_[*picked]); });
+}
+
+}  // namespace loadline::gui
