@@ -67,6 +67,9 @@ class TimelinePanel final : public Panel {
   void handle_mouse(Document& document, const Ui& ui, const TimelinePlot::Frame& frame);
   void describe(const Document& document, const Ui& ui, std::size_t step) const;
   void refresh_selected(graph::StorageId storage);
+  std::optional<plan::BlockId> block_of(const Document& document, graph::ValueId id);
+  void draw_value(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame,
+                  graph::ValueId id);
   double x_of(std::size_t step) const {
     return view::x_of_step(projection_->timeline, projection_->plan.steps.size(), key_.axis, step);
   }
@@ -79,6 +82,9 @@ class TimelinePanel final : public Panel {
   std::shared_ptr<const load::Projection> selected_of_;  // what the next two are of
   std::optional<graph::StorageId> selected_storage_;
   std::vector<plan::BlockId> selected_blocks_;
+  std::shared_ptr<const load::Projection> value_of_;  // what the next two are of
+  std::optional<graph::ValueId> value_;
+  std::optional<plan::BlockId> value_block_;
 };
 
 void TimelinePanel::refresh(const Workspace& workspace) {
@@ -282,6 +288,7 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   each_mark([&](const plan::Mark& mark) {
     plot_.label_mark(ui, frame, x_of(mark.step), ui.theme->raised, mark.label);
   });
+  if (document.hover.value()) draw_value(document, ui, frame, *document.hover.value());
   if (strip > 0) draw_selection(document, ui, frame, at.y + size.y - strip);
   ImGui::PopClipRect();
 }
@@ -337,6 +344,48 @@ void TimelinePanel::refresh_selected(graph::StorageId storage) {
     if (projection_->plan.blocks[i].storage == storage &&
         projection_->timeline.lifetimes[i].from_step != plan::kNever)
       selected_blocks_.push_back(plan::BlockId{i});
+}
+
+// The block of a value of the forward pass, which the plan names by the value and the operator that makes it.
+// Nothing where no pass follows the load.
+std::optional<plan::BlockId> TimelinePanel::block_of(const Document& document, graph::ValueId id) {
+  if (value_of_ == projection_ && value_ == id) return value_block_;
+  value_of_ = projection_;
+  value_ = id;
+  value_block_.reset();
+  const graph::ForwardGraph* const forward = document.forward.graph();
+  if (forward == nullptr || graph::index(id) >= forward->values.size()) return value_block_;
+  while (const auto earlier = forward->value(id).memory_of) id = *earlier;
+  const std::string& name = forward->value(id).name;
+  const plan::Plan& plan = projection_->plan;
+  for (std::uint32_t i = static_cast<std::uint32_t>(plan.blocks.size()); i-- > 0 && !value_block_;) {
+    const std::string_view label = plan.blocks[i].label();
+    if (plan.blocks[i].use == plan::BlockUse::value && label.starts_with(name) &&
+        (label.size() == name.size() || label.substr(name.size()).starts_with(" of ")))
+      value_block_ = plan::BlockId{i};
+  }
+  return value_block_;
+}
+
+// The lifetime of the edge under the mouse in the graph of operators.
+void TimelinePanel::draw_value(const Document& document, const Ui& ui, const TimelinePlot::Frame& frame,
+                               graph::ValueId id) {
+  const auto block = block_of(document, id);
+  if (!block) return;
+  const plan::Lifetime& life = projection_->timeline.lifetimes[graph::index(*block)];
+  const std::size_t end = std::min<std::size_t>(life.to_step, projection_->plan.steps.size());
+  const float from = plot_.pixel_of(frame, x_of(life.from_step));
+  const float left = std::max(frame.area.low.x, from);
+  const float right =
+      std::min(frame.area.high.x, std::max(left + ui.px(2), plot_.pixel_of(frame, x_of(end))));
+  if (right <= left) return;
+  ImGui::GetWindowDrawList()->AddRectFilled({left, frame.area.low.y}, {right, frame.area.high.y},
+                                            with_alpha(ui.theme->accent, 0.35f));
+  const FontScope font(ui.fonts.small);
+  plot_.label_mark(
+      ui, frame, x_of(life.from_step), ui.theme->accent,
+      fmt::format("{}, {}", elided_front(shown(document.forward.graph()->value(id).name), ui.px(220)),
+                  format_bytes(projection_->plan.block(*block).bytes)));
 }
 
 // Under the axis: when the selected tensor has a block, and in which space.
