@@ -298,7 +298,20 @@ class Writer {
   void account_for_template(const Tokenizer& tokenizer) {
     std::string words;
     const auto asked = asked_around(tokenizer, words);
+    if (asked) name_ends(*asked);
     if (!asked || !(*asked == written_around())) unheeded("post_processor", words);
+  }
+
+  // Without tokenizer_config.json only the template says which tokens begin and end a text: llama.cpp's
+  // converter then writes that there are some, and no ids.
+  void name_ends(const Around& asked) {
+    const auto name_id = [&](const char* flag, const char* id, const std::vector<std::uint32_t>& ids) {
+      const bool* const adds = key<bool>(flag);
+      if (adds != nullptr && *adds && ids.size() == 1 && key<std::uint32_t>(id) == nullptr)
+        add(id, ids.front());
+    };
+    name_id("add_bos_token", "bos_token_id", asked.before);
+    name_id("add_eos_token", "eos_token_id", asked.behind);
   }
 
   // By the steps of the tokenizer, which are told in `words`; nothing if a text is not there once.

@@ -86,7 +86,7 @@ class GgufCuts(unittest.TestCase):
         told = json.loads(own.to_str())
         word = next(piece for text in self.texts for piece, _ in own.pre_tokenizer.pre_tokenize_str(text)
                     if len(own.encode(text).ids) > 1 and piece not in told["model"]["vocab"] and len(piece) > 3)
-        told["model"]["vocab"][word] = own.get_vocab_size()
+        told["model"]["vocab"][word] = own.get_vocab_size() + 10  # the library numbers added tokens anew
         told["model"]["ignore_merges"] = ignore
         self.replaced = Tokenizer.from_str(json.dumps(told))
 
