@@ -27,17 +27,24 @@ std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
   return found;
 }
 
+bool is_complete(const OnnxType& type) {
+  return type.elem_type != 0 && type.has_shape && std::ranges::all_of(type.dims, [](const OnnxDim& dim) {
+           return dim.value ? *dim.value >= 0 : !dim.name.empty();
+         });
+}
+
 class ForwardBuilder {
  public:
   ForwardBuilder(const OnnxModel& model, const std::vector<std::optional<graph::TensorId>>& tensor_of,
-                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, std::span<const PictureSide> sides)
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, const OpenPictures& pictures)
       : model_(model),
         main_(model[*model.graph]),
         tensor_of_(tensor_of),
         stand_ins_(stand_ins),
+        pictures_(pictures),
         symbols_(forward_) {
     types_.declare(main_);
-    symbols_.take(sides);
+    symbols_.take(pictures.sides);
     if (inferred.graph) answer_ = {&inferred, &inferred[*inferred.graph], 0};
     if (answer_.graph != nullptr) types_.infer(*answer_.graph);
     for (const auto& property : inferred.properties) unread_.insert(property.first);
@@ -192,7 +199,7 @@ class ForwardBuilder {
     forward_.bodies.push_back(std::move(body));
   }
 
-  graph::Value described(const std::string& name, const Types& types) {
+  graph::Value typed(const std::string& name, const Types& types) {
     graph::Value value{name, std::nullopt, std::nullopt};
     bool has_rank = false;
     if (const auto own = types.declared.find(name); own != types.declared.end()) {
@@ -211,6 +218,15 @@ class ForwardBuilder {
       value.shape = symbols_.shape(*found->second);
       value.half_declared = has_rank && !is_doubtful && value.shape;
     }
+    return value;
+  }
+
+  graph::Value described(const std::string& name, const Types& types) {
+    graph::Value value = typed(name, types);
+    if (pictures_.sides.empty() || !value.shape) return value;
+    const bool varies =
+        std::ranges::any_of(*value.shape, [](const graph::SizePoly& size) { return !size.constant(); });
+    value.half_declared = (value.half_declared && varies) || !pictures_.known.contains(name);
     return value;
   }
 
@@ -324,6 +340,7 @@ class ForwardBuilder {
   const OnnxGraph& main_;
   const std::vector<std::optional<graph::TensorId>>& tensor_of_;
   const OnnxStandIns& stand_ins_;
+  const OpenPictures& pictures_;
   graph::ForwardGraph forward_;
   OnnxSymbols symbols_;  // after forward_, whose list it extends
   Types types_;
@@ -337,20 +354,29 @@ class ForwardBuilder {
   std::unordered_set<std::uint32_t> used_weights_;
 };
 
+// How the library calls a size that it could not infer.
+bool is_invented(const OnnxDim& dim) { return dim.name.starts_with("unk__"); }
+
 }  // namespace
+
+std::vector<std::string> values_with_shapes(const OnnxModel& model) {
+  std::vector<std::string> names;
+  if (!model.graph) return names;
+  const OnnxGraph& main = model[*model.graph];
+  for (const auto* list : {&main.inputs, &main.values, &main.outputs})
+    for (const OnnxValue& value : *list)
+      if (is_complete(value.type) && std::ranges::none_of(value.type.dims, is_invented))
+        names.push_back(value.name);
+  return names;
+}
 
 bool needs_inference(const OnnxModel& model) {
   if (!model.graph) return false;
   const OnnxGraph& main = model[*model.graph];
-  const auto complete = [](const OnnxType& type) {
-    return type.elem_type != 0 && type.has_shape && std::ranges::all_of(type.dims, [](const OnnxDim& dim) {
-             return dim.value ? *dim.value >= 0 : !dim.name.empty();
-           });
-  };
   graph::TextViewSet known;
   for (const auto* list : {&main.values, &main.outputs})
     for (const OnnxValue& value : *list)
-      if (complete(value.type)) known.insert(value.name);
+      if (is_complete(value.type)) known.insert(value.name);
   const auto is_unknown = [&](const std::string& output) {
     return !output.empty() && known.count(output) == 0;
   };
@@ -360,10 +386,10 @@ bool needs_inference(const OnnxModel& model) {
 }
 
 void add_forward(const OnnxModel& model, const std::vector<std::optional<graph::TensorId>>& tensor_of,
-                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, std::span<const PictureSide> sides,
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, const OpenPictures& pictures,
                  graph::MetaGraph& graph) {
   if (!model.graph || model[*model.graph].nodes.empty()) return;
-  ForwardBuilder builder(model, tensor_of, inferred, stand_ins, sides);
+  ForwardBuilder builder(model, tensor_of, inferred, stand_ins, pictures);
   graph::ForwardGraph forward = builder.build();
   if (!builder.unusable().empty()) {
     graph.note(graph::Severity::warning, {}, "{}{}", graph::kOperatorsLeftOut, builder.unusable());

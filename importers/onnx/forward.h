@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,15 @@ struct PictureSide {
   std::string name;          // of the dimension in the file; may be empty
   std::int64_t pixels = 0;
 };
+
+struct OpenPictures {
+  std::vector<PictureSide> sides;
+  // The values whose shape is known by numbers and names alone, before the sides are numbers: what a runtime
+  // knows that has seen no picture yet.
+  std::set<std::string, std::less<>> known;
+};
+// The names of values of the main graph whose shape has a number or a name for each size.
+std::vector<std::string> values_with_shapes(const OnnxModel& model);
 
 struct InferenceLimits {
   std::chrono::milliseconds time{5000};
@@ -125,7 +135,7 @@ bool needs_inference(const OnnxModel& model);
 // kMostBodyDepth levels. If nodes are not in topological order, use unknown names or define a value twice,
 // graph.forward stays empty and a Note says so.
 void add_forward(const OnnxModel& model, const std::vector<std::optional<graph::TensorId>>& tensor_of,
-                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, std::span<const PictureSide> sides,
+                 const OnnxModel& inferred, const OnnxStandIns& stand_ins, const OpenPictures& pictures,
                  graph::MetaGraph& graph);
 
 }  // namespace loadline::importers

@@ -274,7 +274,10 @@ graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
                 "has {} bytes; protobuf's limit is {}, larger models have external data", file.size(),
                 INT_MAX);
   OnnxScan scan = scan_onnx(file);
-  const std::vector<PictureSide> sides = take_picture_sides(scan.model, options.picture_side);
+  OpenPictures pictures;
+  const std::vector<std::string> known = values_with_shapes(scan.model);
+  pictures.sides = take_picture_sides(scan.model, options.picture_side);
+  pictures.known.insert(known.begin(), known.end());
   name_open_sizes(scan.model);
   const OnnxModel& model = scan.model;
   if (!model.graph) throw Error(ErrorCode::malformed, {.file = file.path()}, "holds no graph: no ONNX model");
@@ -291,9 +294,14 @@ graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
   OnnxModel inferred;
   if (options.infer_shapes && needs_inference(model)) {
     add_external_shapes(source, model, tensor_of, graph, scan.skeleton.bytes);
-    inferred = infer(scan.skeleton, sides, graph);
+    inferred = infer(scan.skeleton, pictures.sides, graph);
+    if (!pictures.sides.empty()) {
+      graph::MetaGraph again;  // its notes are the same
+      for (std::string& name : values_with_shapes(infer(scan.skeleton, {}, again)))
+        pictures.known.insert(std::move(name));
+    }
   }
-  add_forward(model, tensor_of, inferred, scan.skeleton.stand_ins, sides, graph);
+  add_forward(model, tensor_of, inferred, scan.skeleton.stand_ins, pictures, graph);
   add_metadata(scan.model, graph);
   add_config(source, graph);
   return graph;

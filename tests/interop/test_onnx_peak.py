@@ -203,18 +203,18 @@ class OnnxPeak(unittest.TestCase):
                 peak, asked = session.run(inputs, outputs)
             return peak, asked, None if options.get("counted", True) else session.arena()
 
-    def projected(self):
-        answer = loadline("plan", self.path, "--batch", BATCH, "--seq", SEQUENCE, "--method", "staged_ring", "--json")
+    def projected(self, *more):
+        answer = loadline("plan", self.path, "--batch", BATCH, "--seq", SEQUENCE, "--method", "staged_ring", "--json", *more)
         forward = json.loads(answer)["forward"]
         self.assertEqual(forward["profile"], "onnxruntime")
         return forward
 
-    def compare(self, name, inputs, pattern_within):
+    def compare(self, name, inputs, pattern_within, *more):
         peak, _, _ = self.asked(inputs, ["y"])
         planned, _, _ = self.asked(inputs, ["y"], runs=2, pattern=True)
         optimized, _, _ = self.asked(inputs, ["y"], optimize=99)
         _, _, (most, held) = self.asked(inputs, ["y"], runs=2, pattern=True, counted=False)
-        ours = self.projected()
+        ours = self.projected(*more)
         given = sum(array.nbytes for array in inputs.values())
         projected = ours["activation_peak"] - given, ours["activation_reserved"] - given
         ratios = projected[0] / peak, projected[1] / planned
@@ -233,6 +233,18 @@ class OnnxPeak(unittest.TestCase):
                     unknown = self.projected()["unknown_values"] > 0
                     self.assertFalse(unknown and not dynamic)
                     self.compare(f"{name}{', dynamic' if dynamic else ''}", inputs, UNKNOWN_SHAPES if unknown else WITHIN)
+
+    def test_peaks_of_pictures_with_open_sides(self):
+        """Height and width are names in the file: taken as 224, or as what --picture-side says."""
+        torch.manual_seed(1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(Convolutional().eval(), (torch.rand(2, 3, 64, 64),), str(self.path), dynamo=False, opset_version=17,
+                              input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "batch", 2: "height", 3: "width"}})
+        for side, more in ((224, ()), (96, ("--picture-side", "96"))):
+            with self.subTest(side=side):
+                self.assertEqual(self.projected(*more)["unknown_values"], 0)
+                self.compare(f"picture of {side}", {"x": numpy.random.rand(BATCH, 3, side, side).astype(numpy.float32)}, WITHIN, *more)
 
     def test_peaks_of_the_older_exporter(self):
         torch.manual_seed(1)

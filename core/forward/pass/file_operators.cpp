@@ -245,6 +245,8 @@ class FileGraph {
       for (const graph::NamedSize& size : from.sizes)
         if (const auto at = position_of(size.taken_as); at < open_.size() && size.open == open)
           open_[at] = open;
+    has_pictures_ = std::ranges::any_of(
+        from.sizes, [](const graph::NamedSize& size) { return size.guessed && size.taken_as.constant(); });
     for (const graph::ValueId id : from.outputs) is_output_[index(id)] = true;
     for (const graph::Body& body : from.bodies)
       for (const graph::ValueId id : body.outputs) is_output_[index(id)] = true;
@@ -352,10 +354,11 @@ class FileGraph {
     if (!value.shape || value.shape->empty() || !value.dtype) return kNone;
     const graph::DTypeInfo& info = graph::dtype_info(*value.dtype);
     if (info.block_elements != 1) return kNone;
-    // what the writer of the file could not infer, onnxruntime does not infer either
+    // what the writer of the file could not infer, onnxruntime does not infer either; nor does it know how
+    // large the pictures will be
     const auto is_unknown = [&](const graph::SizePoly& size) {
       const std::size_t at = position_of(size);
-      return (at < open_.size() && open_[at]) || (value.half_declared && !size.constant());
+      return (at < open_.size() && open_[at]) || (value.half_declared && (has_pictures_ || !size.constant()));
     };
     if (std::ranges::any_of(*value.shape, is_unknown)) return kNone;
     std::string key = fmt::format("{}/{}:", body_, info.block_bytes);  // bodies are planned for themselves
@@ -515,6 +518,7 @@ class FileGraph {
   std::vector<bool> is_output_;
   std::vector<const graph::Op*>
       constant_;                     // by value: the operator with its weights if it is a constant, else null
+  bool has_pictures_ = false;        // sides of pictures were taken as numbers
   std::vector<bool> open_;           // by symbol: without a name, so that no two such sizes count as equal
   std::vector<std::uint32_t> uses_;  // by value
   std::vector<graph::ValueId> now_;  // by value: its number in to_
