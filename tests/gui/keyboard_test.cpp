@@ -314,6 +314,32 @@ TEST_F(Keyboard, load_and_timeline_stand_on_one_axis) {
   EXPECT_GT(axis.room->right - axis.room->left, 700) << "the timeline has the room for itself";
 }
 
+TEST_F(Keyboard, lifetimes_stand_on_the_axis_of_the_load_that_the_pass_follows) {
+  workspace_.settings.panel = "lifetimes";
+  app_.settle();
+  app_.draw_settled();
+  TimeAxis& axis = document().axis;
+  EXPECT_FALSE(axis.panel) << "operators are no steps of this load";
+  Asked asked = document().load.asked();
+  asked.first_token = true;
+  document().load.ask(asked);
+  app_.settle();
+  app_.draw_settled();
+  ASSERT_TRUE(axis.panel && axis.room);
+  EXPECT_EQ(*axis.panel, *axis.room);
+  EXPECT_GT(axis.range.from, 0.01) << "the pass is in sight";
+  EXPECT_EQ(axis.range.to, 1);
+  document().forward.shown = 9;
+  app_.draw_settled();
+  const std::size_t step = document().time.step();
+  document().time.set_step(step + 40);
+  app_.draw_settled();
+  EXPECT_GT(*document().forward.shown, 9u) << "one cursor";
+  document().forward.shown = 9;
+  app_.draw_settled();
+  EXPECT_EQ(document().time.step(), step);
+}
+
 TEST_F(Keyboard, both_zoom_together_by_keys_and_wheel) {
   workspace_.settings.panel = "load";
   app_.draw_settled();

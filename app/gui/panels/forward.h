@@ -8,6 +8,7 @@
 #include "app/gui/state/workspace.h"
 #include "core/forward/model/forward_model.h"
 #include "core/graph/meta_graph.h"
+#include "core/plan/plan.h"
 #include "core/view/curves.h"
 #include "core/view/layouts.h"
 #include "core/view/operator_graph.h"
@@ -124,7 +125,7 @@ struct LaneRows {
   std::uint64_t bytes = 0;        // of all rows
 };
 
-// The data for one scene with one set of sizes. On the x axis, operator i lasts from i to i + 1.
+// The data for one scene with one set of sizes. On the x axis, operator i lasts from xs[i] to xs[i + 1].
 struct PassData {
   std::shared_ptr<const ForwardScene> scene;
   std::shared_ptr<const forward::ForwardFigures> figures;
@@ -134,13 +135,19 @@ struct PassData {
   std::array<std::vector<view::CurvePoint>, kPassLanes> curves;  // by PassLane, each the sum up to it
   double most_passing = 0, most_everything = 0;
   std::uint64_t weight_bytes = 0;
-  double length = 0;  // operators
+  std::vector<double> xs;
+  double length = 0;     // of the axis: operators, or the steps of a load that the pass follows
+  bool on_load = false;  // the latter
 };
 
-// With null `figures`, the rows have lifetimes but no bytes.
+// With null `figures`, the rows have lifetimes but no bytes. With `steps`, the step of a load at which each
+// operator begins, and at which the last one ends, the axis is that of the load.
 std::shared_ptr<const PassData> pass_data(std::shared_ptr<const ForwardScene> scene,
                                           std::shared_ptr<const forward::ForwardFigures> figures,
-                                          bool everything);
+                                          bool everything, std::vector<double> steps = {});
+// These steps, of a load that the pass follows; empty if that pass is another one.
+std::vector<double> steps_of_operators(const ForwardScene& scene, const forward::ForwardFigures& figures,
+                                       bool has_past, const plan::Plan& plan);
 
 // The rows alive during an operator, largest first in each lane. Of the weights, only those that it uses.
 std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op);

@@ -1,6 +1,7 @@
 // The lifetimes of all values of the forward pass, with a cursor that lists the values alive at one operator.
 #include "app/gui/panels/forward.h"
 #include "app/gui/panels/panels.h"
+#include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/model/file_data.h"
 #include "core/base/text.h"
@@ -22,7 +23,7 @@ class LifetimesPanel final : public Panel {
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
-  void refresh(const Document& document);
+  void refresh(Document& document);
   void draw_figures(const Document& document, const Ui& ui);
   void draw_plot(Document& document, const Ui& ui, ImVec2 size);
   void handle_mouse(Document& document, const Ui& ui, LifetimesPlot::Frame& frame);
@@ -30,8 +31,13 @@ class LifetimesPanel final : public Panel {
   void draw_row(Document& document, const Ui& ui, const PassRow& row);
   void describe(const Ui& ui, const PassRow& row) const;
 
+  PlotRange& range(Document& document) { return plot_.data().on_load ? document.axis.range : range_; }
+  void follow_time(Document& document);
+
   std::shared_ptr<const ForwardScene> scene_;
   std::shared_ptr<const forward::ForwardFigures> figures_;
+  std::shared_ptr<const load::Projection> load_;  // that the pass follows, if they share the axis
+  std::optional<std::size_t> seen_shown_, seen_step_;
   OptionControls controls_;
   bool everything_ = false;
   bool shown_everything_ = false;  // what the data was made for
@@ -47,21 +53,56 @@ class LifetimesPanel final : public Panel {
 void LifetimesPanel::forget() {
   scene_.reset();
   figures_.reset();
+  load_.reset();
   plot_.set_data(nullptr);
   alive_.clear();
   alive_of_.reset();
 }
 
-void LifetimesPanel::refresh(const Document& document) {
+// A pass that follows the load stands on the axis of the load, if that counts steps: the pass takes no time.
+void LifetimesPanel::refresh(Document& document) {
+  const bool follows = document.load.pass() != nullptr && document.axis_unit() == view::RunAxis::steps;
+  const auto load = follows ? document.load.projection.value() : nullptr;
   if (scene_ && scene_ == document.forward.scene.value() && figures_ == document.forward.figures() &&
-      everything_ == shown_everything_)
+      everything_ == shown_everything_ && load == load_)
     return;
   const bool same_model = scene_ && scene_->graph == document.forward.scene.value()->graph;
   if (!same_model) range_ = {};
   scene_ = document.forward.scene.value();
   figures_ = document.forward.figures();
   shown_everything_ = everything_;
-  plot_.set_data(pass_data(scene_, figures_, everything_));
+  std::vector<double> steps;
+  if (load && figures_) {
+    const bool has_past =
+        symbols_of(*scene_->forward(), document.load.asked().request)[graph::index(graph::kPast)] > 0;
+    steps = steps_of_operators(*scene_, *figures_, has_past, load->plan);
+  }
+  plot_.set_data(pass_data(scene_, figures_, everything_, std::move(steps)));
+  const bool anew = load != load_;
+  load_ = load;
+  if (!anew || !plot_.data().on_load) return;
+  seen_shown_ = document.forward.shown;
+  seen_step_.reset();
+  // the load is not drawn here: the pass comes to sight, and one click shows the whole axis
+  if (document.axis.range.is_whole() && plot_.data().length > plot_.data().xs.front())
+    document.axis.range = {std::min(plot_.data().xs.front() / plot_.data().length, 1 - 1e-4), 1};
+}
+
+// One cursor: of the operator and of the step, the one that was moved last leads.
+void LifetimesPanel::follow_time(Document& document) {
+  const std::vector<double>& xs = plot_.data().xs;
+  if (!plot_.data().on_load) return;
+  const std::size_t step = document.time.step();
+  if (document.forward.shown != seen_shown_ && document.forward.shown &&
+      *document.forward.shown + 1 < xs.size()) {
+    document.time.set_step(static_cast<std::size_t>(xs[*document.forward.shown]));
+  } else if (seen_step_ && step != *seen_step_ && static_cast<double>(step) >= xs.front()) {
+    const auto after = std::ranges::upper_bound(xs, static_cast<double>(step)) - xs.begin();
+    document.forward.shown = static_cast<std::size_t>(
+        std::clamp<std::ptrdiff_t>(after - 1, 0, static_cast<std::ptrdiff_t>(xs.size()) - 2));
+  }
+  seen_shown_ = document.forward.shown;
+  seen_step_ = document.time.step();
 }
 
 void LifetimesPanel::draw_content(Workspace& workspace, const Ui& ui) {
@@ -75,6 +116,7 @@ void LifetimesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   // a control may have set lowering going: what is shown stays until that is done
   if (forward_absent(document, ui)) return;
   refresh(document);
+  follow_time(document);
   draw_figures(document, ui);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float list = list_width(ui, room);
@@ -135,8 +177,9 @@ void LifetimesPanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   if (size.x < ui.px(140) || size.y < ui.px(90)) return ImGui::Dummy(size);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   plot_area("plot", size);
-  LifetimesPlot::Frame frame{inside_axes(ui, at, at + size, kLanesAxisWidth), range_, shown_everything_,
-                             document.selected_tensor()};
+  PlotArea area = inside_axes(ui, at, at + size, kLanesAxisWidth);
+  if (plot_.data().on_load) area = on_time_axis(ui, document, area);
+  LifetimesPlot::Frame frame{area, range(document), shown_everything_, document.selected_tensor()};
   handle_mouse(document, ui, frame);
   ImGui::PushClipRect(at, at + size, true);
   plot_.draw(ui, frame);
@@ -152,9 +195,12 @@ void LifetimesPanel::handle_mouse(Document& document, const Ui& ui, LifetimesPlo
   if (!ImGui::IsItemHovered() && !ImGui::IsItemActive()) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const bool hovered = ImGui::IsItemHovered();
-  zoom_with_mouse(range_, share_at_pixel(frame.area, range_, mouse.x), frame.area.width());
-  frame.range = range_;
+  PlotRange& seen = range(document);
+  zoom_with_mouse(seen, share_at_pixel(frame.area, seen, mouse.x), frame.area.width());
+  frame.range = seen;
   cursor_ = plot_.op_at(frame, mouse.x);
+  if (plot_.data().on_load && hovered)
+    document.hover.set_step(static_cast<std::size_t>(plot_.data().xs[cursor_]));
   const PassRow* const row = hovered ? plot_.row_at(frame, mouse) : nullptr;
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.forward.shown = cursor_;
   if (row == nullptr) return;

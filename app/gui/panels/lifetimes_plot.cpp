@@ -1,6 +1,7 @@
 // Tab Forward: one pass for rows and curves; lanes arranged and painted.
 
 #include "app/gui/panels/forward.h"
+#include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/model/file_data.h"
 #include "core/base/text.h"
@@ -20,7 +21,8 @@ void add_row(PassData& data, PassRow row) {
   LaneRows& lane = data.lanes[static_cast<std::size_t>(row.lane)];
   lane.most_bytes = std::max(lane.most_bytes, row.bytes);
   lane.bytes += row.bytes;
-  lane.spans.push_back({static_cast<double>(row.ops.first), static_cast<double>(row.ops.end)});
+  lane.spans.push_back(
+      {data.xs[row.ops.first], data.xs[std::min<std::size_t>(row.ops.end, data.xs.size() - 1)]});
   lane.rows.push_back(row);
 }
 
@@ -50,7 +52,7 @@ void add_curves(PassData& data, bool everything) {
     double sum = 0;
     for (std::size_t lane = 0; lane < kPassLanes; ++lane) {
       sum += static_cast<double>(parts[lane]);
-      data.curves[lane].push_back({static_cast<double>(i), sum});
+      data.curves[lane].push_back({data.xs[i], sum});
     }
     data.most_everything = std::max(data.most_everything, sum);
   }
@@ -61,15 +63,48 @@ void add_curves(PassData& data, bool everything) {
 
 std::shared_ptr<const PassData> pass_data(std::shared_ptr<const ForwardScene> scene,
                                           std::shared_ptr<const forward::ForwardFigures> figures,
-                                          bool everything) {
+                                          bool everything, std::vector<double> steps) {
   auto data = std::make_shared<PassData>();
   data->scene = std::move(scene);
   data->figures = std::move(figures);
-  data->length = static_cast<double>(data->scene->forward()->ops.size());
+  const std::size_t ops = data->scene->forward()->ops.size();
+  data->on_load = steps.size() == ops + 1;
+  if (data->on_load)
+    data->xs = std::move(steps);
+  else
+    for (std::size_t i = 0; i <= ops; ++i) data->xs.push_back(static_cast<double>(i));
+  data->length = data->xs.back();
   data->weight_bytes = data->scene->tree.nodes.front().weight_bytes;
   add_rows(*data);
   if (data->figures) add_curves(*data, everything);
   return data;
+}
+
+// As append_forward_pass() takes and frees the values (core/plan/plan.h).
+std::vector<double> steps_of_operators(const ForwardScene& scene, const forward::ForwardFigures& figures,
+                                       bool has_past, const plan::Plan& plan) {
+  const auto loaded = std::ranges::find(plan.marks, "loaded", &plan::Mark::label);
+  if (loaded == plan.marks.end() || scene.forward() == nullptr) return {};
+  const graph::ForwardGraph& forward = *scene.forward();
+  const std::vector<forward::OpRange>& lives = scene.model.lives;
+  const auto sized = [&](std::size_t value) { return figures.sizes[value].value_or(0) > 0; };
+  std::vector<bool> kept(forward.values.size(), false);
+  for (const graph::ValueId id : forward.outputs) kept[graph::index(id)] = true;
+  std::vector<std::uint32_t> steps(forward.ops.size() + 1, 0);  // of each operator
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    if (lives[i].empty() || !sized(i) || lives[i].first >= forward.ops.size()) continue;
+    ++steps[lives[i].first];
+    if (!kept[i] && lives[i].end > 0) ++steps[lives[i].end - 1];
+  }
+  for (std::size_t i = 0; i < forward.ops.size(); ++i)
+    for (const graph::ValueId id : forward.ops[i].outputs) {
+      const graph::Value& value = forward.value(id);
+      if (value.lane == graph::Lane::cache && !value.memory_of && sized(graph::index(id)))
+        ++steps[has_past ? 0 : i];
+    }
+  std::vector<double> begins = {static_cast<double>(loaded->step)};
+  for (std::size_t i = 0; i < forward.ops.size(); ++i) begins.push_back(begins.back() + steps[i]);
+  return begins.back() == static_cast<double>(plan.steps.size()) ? begins : std::vector<double>();
 }
 
 std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op) {
@@ -174,8 +209,10 @@ float LifetimesPlot::pixel_of(const Frame& frame, double x) const {
 }
 
 std::uint32_t LifetimesPlot::op_at(const Frame& frame, float pixel) const {
-  const double x = std::floor(share_at_pixel(frame.area, frame.range, pixel) * data_->length);
-  return static_cast<std::uint32_t>(std::clamp(x, 0.0, data_->length - 1));
+  const double x = share_at_pixel(frame.area, frame.range, pixel) * data_->length;
+  const auto after = std::ranges::upper_bound(data_->xs, x) - data_->xs.begin();
+  const auto last = static_cast<std::ptrdiff_t>(data_->xs.size()) - 2;
+  return static_cast<std::uint32_t>(std::clamp<std::ptrdiff_t>(after - 1, 0, last));
 }
 
 void LifetimesPlot::arrange_lanes(const Ui& ui, const PlotArea& area, double x0, double x1) {
@@ -232,9 +269,14 @@ void LifetimesPlot::draw(const Ui& ui, const Frame& frame) {
 void LifetimesPlot::draw_bands(const Ui& ui, const Frame& frame) const {
   const PlotArea& area = frame.area;
   const auto& bands = data_->scene->bands;
+  const float loaded = std::min(area.high.x, pixel_of(frame, data_->xs.front()));
+  if (const FontScope font(ui.fonts.small);
+      data_->on_load && loaded - area.low.x > text_width("the load") * 2)
+    put_text({(area.low.x + loaded - text_width("the load")) / 2, area.low.y + ui.px(6)}, ui.theme->muted,
+             "the load");
   for (std::size_t i = 0; i < bands.size(); i += 2) {
-    const float left = std::max(area.low.x, pixel_of(frame, bands[i].ops.first));
-    const float right = std::min(area.high.x, pixel_of(frame, bands[i].ops.end));
+    const float left = std::max(area.low.x, pixel_of(frame, data_->xs[bands[i].ops.first]));
+    const float right = std::min(area.high.x, pixel_of(frame, data_->xs[bands[i].ops.end]));
     if (right > left)
       ImGui::GetWindowDrawList()->AddRectFilled({left, area.low.y}, {right, area.high.y},
                                                 with_alpha(ui.theme->grid, 0.45f));
@@ -340,6 +382,7 @@ void LifetimesPlot::draw_axis(const Ui& ui, const Frame& frame) const {
   const double x1 = frame.range.to * data_->length;
   AxisLabels labels(ui, area);
   if (draw_layers(ui, frame, x0, x1, labels)) return;
+  if (data_->on_load) return paint_time_axis(ui, area, frame.range, view::RunAxis::steps, data_->length);
   for (const double at : view::decimal_ticks(x0, x1, tick_room(ui, area)))
     if (at == std::floor(at) && at < data_->length)  // else no operator is there
       labels.put(pixel_of(frame, at + 0.5), "operator " + format_grouped(static_cast<std::uint64_t>(at)));
@@ -352,10 +395,10 @@ bool LifetimesPlot::draw_layers(const Ui& ui, const Frame& frame, double x0, dou
   constexpr std::size_t kMostName = 40;
   const auto& bands = data_->scene->bands;
   const auto in_sight = [&](const ForwardScene::Band& band) {
-    return band.ops.first < x1 && band.ops.end > x0;
+    return data_->xs[band.ops.first] < x1 && data_->xs[band.ops.end] > x0;
   };
   const auto middle = [&](const ForwardScene::Band& band) {
-    const double from = std::max<double>(band.ops.first, x0), to = std::min<double>(band.ops.end, x1);
+    const double from = std::max(data_->xs[band.ops.first], x0), to = std::min(data_->xs[band.ops.end], x1);
     return pixel_of(frame, (from + to) / 2);
   };
   bool drawn = false;
@@ -373,7 +416,8 @@ bool LifetimesPlot::draw_layers(const Ui& ui, const Frame& frame, double x0, dou
     if (i == 0 || !bands[i].stack.empty()) {
       number = 0;
       const FontScope font(ui.fonts.small);
-      const float wide = pixel_of(frame, bands[i].ops.end) - pixel_of(frame, bands[i].ops.first);
+      const float wide =
+          pixel_of(frame, data_->xs[bands[i].ops.end]) - pixel_of(frame, data_->xs[bands[i].ops.first]);
       const float needed = text_width("00") + ui.px(14);
       stride = static_cast<std::size_t>(std::max(1.0f, std::ceil(needed / std::max(wide, 0.01f))));
     }
@@ -386,12 +430,12 @@ bool LifetimesPlot::draw_layers(const Ui& ui, const Frame& frame, double x0, dou
 void LifetimesPlot::mark(const Ui& ui, const Frame& frame, std::uint32_t op, ImU32 color,
                          std::string_view label) {
   const PlotArea& area = frame.area;
-  const float x = std::round(pixel_of(frame, op + 0.5));
+  const float x = std::round(pixel_of(frame, (data_->xs[op] + data_->xs[op + 1]) / 2));
   if (x < area.low.x || x > area.high.x) return;
   const PlotArea curve = curve_area(frame);
   std::optional<float> dot;
   if (const double most = top_of_curve(frame); most > 0)
-    dot = plot_y(curve, most, view::value_at(data_->curves.back(), op));
+    dot = plot_y(curve, most, view::value_at(data_->curves.back(), data_->xs[op]));
   paint_mark(ui, area, x, color, dot);
   if (!label.empty()) paint_flag(ui, curve, x, color, label, flags_);
 }
