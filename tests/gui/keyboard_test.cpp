@@ -373,6 +373,20 @@ TEST_F(Keyboard, both_zoom_together_by_keys_and_wheel) {
   EXPECT_EQ(document().axis_unit(), view::RunAxis::steps);
 }
 
+TEST_F(Keyboard, the_overlay_draws_the_memory_that_has_a_budget) {
+  workspace_.settings.panel = "methods";
+  find_action("methods-view")->run(workspace_, "overlay");
+  const auto shows = [&](const char* option, const char* bytes, const char* words) {
+    document().load.set_option(option, bytes);
+    app_.settle();
+    app_.draw_settled();
+    return drawn_text().find(without_blanks(words)) != std::string::npos;
+  };
+  EXPECT_TRUE(shows("host_budget", "90GiB", "On the host; up to"));
+  EXPECT_TRUE(shows("device_budget", "160GiB", "On the device; up to"));
+  EXPECT_GE(drawn_at("160 GiB budget").size(), 2u) << "here and on the timeline";
+}
+
 TEST_F(Keyboard, a_failing_load_is_marked_with_its_tensor) {
   EXPECT_EQ(drawn_text().find("failsat"), std::string::npos);
   document().load.set_option("device_budget", "100GiB");

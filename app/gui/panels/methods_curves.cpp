@@ -82,21 +82,33 @@ void paint_budget(const Ui& ui, const load::BoundRequest& bound, const Place& pl
   if (!limit) return;
   const float y = place.y(*limit, false);
   if (y <= place.low().y + 1) return;
-  paint_dashed({place.low().x, y}, {place.high().x, y}, ui.theme->bad, ui.px(5), ui.px(3), ui.px(1.25f));
+  paint_budget_line(ui, place.low().x, place.high().x, y);
 }
 
-// The weights and twice the weights, where the laws count from; named at the left where there is room above
-// or below the line.
-void paint_weights(const Ui& ui, const report::ChartScale& scale, const Place& place) {
+// The weights and twice the weights, where the laws count from; named at the left, above the line or below
+// it, where no line and no other name is.
+void paint_weights(const Ui& ui, const report::ChartScale& scale, const load::BoundRequest& bound,
+                   const Place& place) {
   const float line = ImGui::GetFontSize();
-  const bool named = place.y(0, false) - place.y(scale.weights, false) >= line;
+  std::vector<float> lines = {place.y(0, false)};
+  if (const auto limit = bound.memory.deciding_budget()) lines.push_back(place.y(*limit, false));
+  for (const std::uint64_t bytes : {scale.weights, 2 * scale.weights}) lines.push_back(place.y(bytes, false));
+  std::optional<float> taken;  // the top of the name before
+  const auto is_free = [&](float top) {
+    return top >= place.low().y && !(taken && std::abs(top - *taken) < line) &&
+           std::ranges::none_of(lines, [&](float y) { return y > top && y < top + line; });
+  };
   for (const auto& [bytes, name] :
        {std::pair{scale.weights, "weights"}, std::pair{2 * scale.weights, "2 x weights"}}) {
     if (bytes == 0 || bytes > scale.above) continue;
     const float y = place.y(bytes, false);
     paint_dashed({place.low().x, y}, {place.high().x, y}, ui.theme->muted, ui.px(2), ui.px(3), ui.px(1));
-    const float top = y - line >= place.low().y ? y - line : y;
-    if (named) put_text({place.low().x + ui.px(2), top}, ui.theme->muted, name);
+    for (const float top : {y - line - 1, y + 1})
+      if (is_free(top)) {
+        taken = top;
+        put_text({place.low().x + ui.px(2), top}, ui.theme->muted, name);
+        break;
+      }
   }
 }
 
@@ -167,7 +179,7 @@ void draw_cell(Workspace& workspace, const Ui& ui, const report::DrawnRow& drawn
   for (const report::CurveBand& band : curve.bands) paint_band(ui, band, place);
   draw->AddLine({place.low().x, place.water()}, {place.high().x, place.water()}, ui.theme->muted,
                 std::max(1.0f, ui.px(1)));
-  paint_weights(ui, scale, place);
+  paint_weights(ui, scale, bound, place);
   paint_budget(ui, bound, place);
   const ImVec2 peak = {place.x(curve.peak_place), place.y(row.deciding_peak.bytes, false)};
   draw->AddCircleFilled(peak, ui.px(3.6f), ui.theme->raised);
@@ -248,9 +260,23 @@ struct OverlayRow {
   double peak_place = 0;  // from 0 to 1, on the row's own axis
 };
 
-// Of device and host the one in which the rows differ most; in unified memory all that must be held.
-const report::RowSpace& overlay_space(std::span<const report::DrawnRow> rows, plan::MemoryKind memory) {
-  if (memory == plan::MemoryKind::unified) return report::find_row_space("held");
+// The memory that decides: in unified memory all that must be held; the one with a budget, of two the host
+// where only that is exceeded. Without a budget the one in which the rows differ most.
+const report::RowSpace& overlay_space(std::span<const report::DrawnRow> rows,
+                                      const load::LoadMemory& memory) {
+  if (memory.kind == plan::MemoryKind::unified) return report::find_row_space("held");
+  const load::Budget& budget = memory.budget;
+  const auto exceeded = [&](std::string_view id, const std::optional<std::uint64_t>& limit) {
+    const report::RowSpace& space = report::find_row_space(id);
+    return limit && std::ranges::any_of(rows, [&](const report::DrawnRow& row) {
+             return space.peak(*row.row).bytes > *limit;
+           });
+  };
+  if (budget.device || budget.host) {
+    const bool by_host =
+        !budget.device || (exceeded("host", budget.host) && !exceeded("device", budget.device));
+    return report::find_row_space(by_host ? "host" : "device");
+  }
   const report::RowSpace& widest = report::widest_space(report::rows_of(rows));
   return report::find_row_space(widest.id == "host" ? "host" : "device");
 }
@@ -340,8 +366,8 @@ std::vector<ImVec2> paint_line(const Ui& ui, const PlotArea& area, const Overlay
 
 // At the ends of the lines: their colors alone tell too little.
 void paint_names(const Ui& ui, const PlotArea& area, const Overlay& overlay, std::span<const ImU32> colors,
-                 std::span<const std::vector<ImVec2>> curves) {
-  std::vector<PlotArea> dots, lines;
+                 std::span<const std::vector<ImVec2>> curves, std::vector<PlotArea> dots) {
+  std::vector<PlotArea> lines;
   const ImVec2 dot = {ui.px(4), ui.px(4)};
   for (std::size_t i = 0; i < curves.size(); ++i) {
     for (const ImVec2 place : {curves[i].back(), peak_of(area, overlay, overlay.rows[i])})
@@ -411,6 +437,25 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, st
                                       ui.px(1));
 }
 
+// The line of the budget and its name; where it lies far above the curves, the name alone. The place that the
+// name takes.
+std::vector<PlotArea> paint_limit(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
+  if (!overlay.limit) return {};
+  const FontScope font(ui.fonts.small);
+  const auto limit = static_cast<double>(*overlay.limit);
+  const bool inside = limit <= overlay.most;
+  const float y = plot_y(area, overlay.most, limit), line = ImGui::GetFontSize();
+  if (inside) paint_budget_line(ui, area.low.x, area.high.x, y);
+  const std::string name =
+      fmt::format("{}{} budget", inside ? "" : "\xE2\x86\x91 ", tick_label(*overlay.limit));
+  const float top = y - line - ui.px(3) >= area.low.y ? y - line - ui.px(3) : y + ui.px(3);
+  const ImVec2 at = {area.low.x + ui.px(6), top};
+  const PlotArea place = {at - ImVec2{ui.px(3), 0}, at + ImVec2{text_width(name) + ui.px(3), line}};
+  ImGui::GetWindowDrawList()->AddRectFilled(place.low, place.high, with_alpha(ui.theme->panel, 0.8f));
+  put_text(at, ui.theme->text, name);
+  return {place};
+}
+
 void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, std::span<const ImU32> colors,
                ImVec2 size) {
   if (size.x < ui.px(140) || size.y < ui.px(70)) return ImGui::Dummy(size);
@@ -422,17 +467,13 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
   if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, colors);
   paint_byte_axis(ui, area, overlay.most);
   paint_axis(ui, area, overlay);
-  if (overlay.limit && static_cast<double>(*overlay.limit) <= overlay.most) {
-    const float y = plot_y(area, overlay.most, static_cast<double>(*overlay.limit));
-    paint_dashed({area.low.x, y}, {area.high.x, y}, ui.theme->bad, ui.px(5), ui.px(4), ui.px(1.5f));
-  }
   // the chosen one last: it lies over the others
   std::vector<std::vector<ImVec2>> curves(overlay.rows.size());
   for (const bool chosen : {false, true})
     for (std::size_t i = 0; i < overlay.rows.size(); ++i)
       if ((overlay.rows[i].drawn.row->method->id == shown_method(document.load.asked()).id) == chosen)
         curves[i] = paint_line(ui, area, overlay, overlay.rows[i], colors[i], chosen);
-  paint_names(ui, area, overlay, colors, curves);
+  paint_names(ui, area, overlay, colors, curves, paint_limit(ui, area, overlay));
 }
 
 // Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.
@@ -489,8 +530,7 @@ std::vector<report::DrawnRow> overlaid_rows(const Document& document,
   }
   // the chosen one, then some from the least peak to the most
   constexpr std::size_t kFew = 5;
-  const report::RowSpace& space =
-      overlay_space(rows, document.load.comparison.value()->answer.bound->memory.kind);
+  const report::RowSpace& space = overlay_space(rows, document.load.comparison.value()->answer.bound->memory);
   const auto peak = [&](const report::DrawnRow& row) { return space.peak(*row.row).bytes; };
   std::vector<report::DrawnRow> sorted = rows;
   std::ranges::stable_sort(sorted, {}, peak);
@@ -515,7 +555,7 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   const load::BoundRequest& bound = *document.load.comparison.value()->answer.bound;
   const std::vector<report::DrawnRow> shown = overlaid_rows(document, rows);
   // of chosen rows the space in which they differ, else that of all
-  const report::RowSpace& space = overlay_space(document.overlaid.empty() ? rows : shown, bound.memory.kind);
+  const report::RowSpace& space = overlay_space(document.overlaid.empty() ? rows : shown, bound.memory);
   const Overlay overlay = overlay_of(shown, space, bound);
   std::vector<ImU32> colors;
   for (std::size_t i = 0; i < overlay.rows.size(); ++i) colors.push_back(ui.theme->category(i));

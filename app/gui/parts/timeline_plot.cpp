@@ -188,6 +188,10 @@ PlotArea on_time_axis(const Ui& ui, Document& document, PlotArea area) {
   return area;
 }
 
+void paint_budget_line(const Ui& ui, float left, float right, float y) {
+  ImGui::GetWindowDrawList()->AddLine({left, y}, {right, y}, ui.theme->text, std::max(1.0f, ui.px(1.5f)));
+}
+
 std::string moment_text(view::RunAxis unit, double x) {
   if (unit == view::RunAxis::seconds) return x <= 0 ? "0" : format_seconds(x);
   return x < 1 ? "start" : "step " + format_grouped(static_cast<std::uint64_t>(x));
@@ -399,7 +403,6 @@ void TimelinePlot::draw_line(const Ui& ui, const Lane& lane, const Columns& colu
 }
 
 void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const TimelineSide& side) {
-  ImDrawList* draw = ImGui::GetWindowDrawList();
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize();
   // labels stand beside the plot; a line whose label has no room is known by its height
@@ -415,7 +418,7 @@ void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const Ti
     const auto bytes = static_cast<double>(*side.budget);
     const bool inside = bytes <= lane.most;
     const float y = inside ? lane.y(bytes) : lane.far;
-    if (inside) draw->AddLine({lane.left, y}, {lane.right, y}, ui.theme->text, std::max(1.0f, ui.px(1.5f)));
+    if (inside) paint_budget_line(ui, lane.left, lane.right, y);
     const std::string_view beyond = inside ? "" : lane.far < lane.base ? "\xE2\x86\x91 " : "\xE2\x86\x93 ";
     const std::string figure = fmt::format("{}{}", beyond, tick_label(*side.budget));
     const std::string words = figure + " budget";

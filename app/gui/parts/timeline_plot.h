@@ -65,6 +65,8 @@ PlotArea on_time_axis(const Ui& ui, Document& document, PlotArea area);
 // Its labels below the area.
 void paint_time_axis(const Ui& ui, const PlotArea& area, const PlotRange& range, view::RunAxis unit,
                      double length);
+// The line of a budget, the same in every chart: level, in the color of text. Red is what lies above it.
+void paint_budget_line(const Ui& ui, float left, float right, float y);
 // "step 1,204" or "3.1 s".
 std::string moment_text(view::RunAxis unit, double x);
 // The switch between the units of the axis.
