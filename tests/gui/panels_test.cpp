@@ -826,6 +826,20 @@ TEST(Theme, colors_are_apart_for_every_color_vision) {
     EXPECT_GE(least_distance({theme->roles.begin(), theme->roles.end()}), kApart);
     EXPECT_GE(least_distance({theme->categories.begin(), theme->categories.end()}), kApart);
     EXPECT_GE(least_distance({theme->spaces.begin(), theme->spaces.end()}), kApart);
+    EXPECT_GE(least_distance({theme->lives.begin(), theme->lives.end()}), kApart);
+  }
+}
+
+// What weights, caches and activations are is no role and no memory.
+TEST(Theme, colors_of_lives_are_those_of_nothing_else) {
+  for (const Theme* theme : {&dark_theme(), &light_theme()}) {
+    std::vector<ImU32> others(theme->roles.begin(), theme->roles.end());
+    others.insert(others.end(), theme->spaces.begin(), theme->spaces.end());
+    for (const ImU32 life : theme->lives)
+      for (const ImU32 other : others) {
+        const Triple a = oklab(life, kVisions[0]), b = oklab(other, kVisions[0]);
+        EXPECT_GE(std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]), 0.06);
+      }
   }
 }
 

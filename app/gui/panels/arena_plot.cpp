@@ -52,8 +52,9 @@ void paint_name(const Ui& ui, const view::Rect& rect, ImVec2 low, ImU32 ground, 
 ImU32 arena_kind_color(const Theme& theme, ArenaPalette palette, std::uint8_t kind) {
   if (palette == ArenaPalette::each) return theme.category(kind);
   if (palette == ArenaPalette::sizes) return theme.ramp(0.12 + 0.88 * std::min<int>(kind, 7) / 7.0);
-  constexpr std::array<std::size_t, kArenaKinds> kCategories = {0, 1, 3, 2};  // as the lanes of a pass
-  return theme.category(kCategories[std::min<std::size_t>(kind, 3)]);
+  constexpr std::array<std::size_t, kArenaKinds - 1> kLives = {0, 2,
+                                                               3};  // as the lanes of a pass; then the ring
+  return kind < kLives.size() ? theme.lives[kLives[kind]] : theme.neutral;
 }
 
 std::string_view arena_kind_name(ArenaKind kind) {

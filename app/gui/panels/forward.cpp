@@ -115,8 +115,7 @@ std::string_view pass_lane_name(PassLane lane) {
 }
 
 ImU32 pass_lane_color(const Theme& theme, PassLane lane) {
-  constexpr std::array<std::size_t, kPassLanes> kCategories = {0, 2, 1, 3};
-  return theme.category(kCategories[static_cast<std::size_t>(lane)]);
+  return theme.lives[static_cast<std::size_t>(lane)];
 }
 
 // --- One pass over the graph for each; texts are made for rows in sight only.

@@ -55,6 +55,7 @@ Theme make_dark() {
   t.categories = {rgb(0x79C7F8), rgb(0xE4A010), rgb(0x27B182), rgb(0xCA91B3),
                   rgb(0xF8E54A), rgb(0xD76D3E), rgb(0x4A86D8), rgb(0xCACCDE)};
   t.roles = {rgb(0xE4A010), rgb(0x79C7F8), rgb(0x27B182), rgb(0xF8E54A), rgb(0xCA91B3), rgb(0x6C7D95)};
+  t.lives = {rgb(0x3F5FE8), rgb(0x1AA0A8), rgb(0xBFEFA0), rgb(0xA83BC4)};
   return t;
 }
 
@@ -64,6 +65,7 @@ Theme make_light() {
   t.categories = {rgb(0x3C8DBE), rgb(0xD18D0D), rgb(0x4CB88B), rgb(0xB46785),
                   rgb(0xD6CB2E), rgb(0xC85A06), rgb(0x076BAA), rgb(0x96A0AE)};
   t.roles = {rgb(0xD18D0D), rgb(0x3C8DBE), rgb(0x4CB88B), rgb(0xD6CB2E), rgb(0xB46785), rgb(0x93A2B0)};
+  t.lives = {rgb(0x172F80), rgb(0x0B7A75), rgb(0xA8D84A), rgb(0x8E24AA)};
   return t;
 }
 

@@ -39,6 +39,9 @@ struct Theme {
   std::array<ImU32, 8> categories = {};
   std::array<ImU32, graph::kRoleCount> roles = {};  // by Role
 
+  // Of a forward pass: weights, cache, activations, temporaries. None is a color of a role or a space.
+  std::array<ImU32, 4> lives = {};
+
   ImU32 dtype(graph::DType type) const;
   ImU32 category(std::size_t i) const { return categories[i % categories.size()]; }
   // A color ramp that is ordered for every kind of color vision (Nunez, Anderton, Renslow: cividis, 2018);
