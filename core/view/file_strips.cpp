@@ -39,7 +39,12 @@ std::uint64_t alignment_of(const std::vector<Placed>& placed) {
   return std::uint64_t{1} << std::countr_zero(all);
 }
 
-FileStrip make_strip(std::uint64_t bytes, std::vector<Placed> placed) {
+// Whether the file holds tensors alone behind its header: what else is between them is of no use.
+bool holds_tensors_alone(const graph::MetaGraph& graph, std::size_t file) {
+  return graph.format == "safetensors" || graph.format == "gguf" || (graph.format == "onnx" && file > 0);
+}
+
+FileStrip make_strip(std::uint64_t bytes, std::vector<Placed> placed, bool alone) {
   FileStrip strip;
   strip.bytes = bytes;
   // of those that begin at the same byte the longest comes first, and then the first of the model
@@ -61,7 +66,8 @@ FileStrip make_strip(std::uint64_t bytes, std::vector<Placed> placed) {
     if (one.offset > reached)
       between(one.offset, strip.tensors == 0                 ? StripKind::header
                           : one.offset - reached < alignment ? StripKind::alignment
-                                                             : StripKind::hole);
+                          : alone                            ? StripKind::hole
+                                                             : StripKind::record);
     strip.parts.push_back({StripKind::tensor, one.tensor, reached, end - reached});
     ++strip.tensors;
     reached = end;
@@ -80,7 +86,7 @@ std::vector<FileStrip> file_strips(const graph::MetaGraph& graph) {
   std::vector<FileStrip> strips;
   strips.reserve(placed.size());
   for (std::size_t i = 0; i < placed.size(); ++i)
-    strips.push_back(make_strip(graph.files[i].bytes, std::move(placed[i])));
+    strips.push_back(make_strip(graph.files[i].bytes, std::move(placed[i]), holds_tensors_alone(graph, i)));
   return strips;
 }
 

@@ -18,9 +18,11 @@ enum class StripKind : std::uint8_t {
   header,     // before the first tensor: names, shapes, metadata
   tensor,     // the bytes of a tensor, without those that an earlier one has already
   alignment,  // fewer bytes than every tensor of the file is aligned to
-  hole,       // more bytes between two tensors, which no tensor uses
+  hole,       // more bytes between two tensors, which nothing uses
+  record,     // the same in a format that describes each tensor beside its bytes
   trailer,    // behind the last tensor
 };
+inline constexpr std::size_t kStripKinds = 6;
 
 struct StripPart {
   StripKind kind = StripKind::header;

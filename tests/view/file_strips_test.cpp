@@ -20,6 +20,7 @@ struct Place {
 };
 graph::MetaGraph file_of(std::uint64_t bytes, const std::vector<Place>& places) {
   graph::MetaGraph graph;
+  graph.format = "safetensors";
   graph.files = {{"model.bin", bytes}};
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto storage =
@@ -32,7 +33,7 @@ graph::MetaGraph file_of(std::uint64_t bytes, const std::vector<Place>& places) 
 
 std::string kinds(const FileStrip& strip) {
   std::string words;
-  for (const StripPart& part : strip.parts) words += "htaHx"[static_cast<std::size_t>(part.kind)];
+  for (const StripPart& part : strip.parts) words += "htaHrx"[static_cast<std::size_t>(part.kind)];
   return words;
 }
 
@@ -57,6 +58,14 @@ TEST(FileStrips, name_what_lies_between_tensors) {
   EXPECT_EQ(strip.hole_bytes, 124u);
   EXPECT_EQ(strip.alignments, 2u);
   EXPECT_EQ(strip.alignment_bytes, 2u + 4u);
+}
+
+TEST(FileStrips, call_what_describes_the_tensors_no_hole) {
+  graph::MetaGraph graph = file_of(1000, {{64, 30}, {96, 100}, {320, 60}, {384, 600}});
+  graph.format = "torch";
+  const FileStrip strip = file_strips(graph).front();
+  EXPECT_EQ(kinds(strip), "htatrtatx");
+  EXPECT_EQ(strip.holes, 0u);
 }
 
 TEST(FileStrips, hold_every_byte_once_whatever_ties_and_views_there_are) {

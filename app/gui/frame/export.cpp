@@ -225,7 +225,8 @@ std::string findings(const Document& document) {
 
 // What lies where in the files.
 std::string file_parts(const Document& document) {
-  constexpr std::array<std::string_view, 5> kKinds = {"header", "tensor", "alignment", "hole", "trailer"};
+  constexpr std::array<std::string_view, view::kStripKinds> kKinds = {"header", "tensor", "alignment",
+                                                                      "hole",   "record", "trailer"};
   const graph::MetaGraph& graph = *document.model->graph;
   Csv csv("file,kind,offset,bytes,tensor");
   const std::vector<view::FileStrip> strips = view::file_strips(graph);

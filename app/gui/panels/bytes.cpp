@@ -66,7 +66,9 @@ std::string_view kind_words(StripKind kind) {
     case StripKind::alignment:
       return "alignment of the tensor behind it";
     case StripKind::hole:
-      return "no tensor uses these bytes";
+      return "a hole: nothing uses these bytes";
+    case StripKind::record:
+      return "the format's record of the tensor behind it";
     case StripKind::trailer:
       return "behind the last tensor";
     case StripKind::tensor:
@@ -139,8 +141,8 @@ class BytesPanel final : public Panel {
   };
   std::uint64_t seen_model_ = 0, seen_selection_ = 0;
   std::vector<FileStrip> strips_;
-  std::vector<graph::TensorId> by_bytes_;  // every tensor that has bytes of its own, file by file
-  std::array<bool, 5> has_kind_ = {};      // by StripKind
+  std::vector<graph::TensorId> by_bytes_;              // every tensor that has bytes of its own, file by file
+  std::array<bool, view::kStripKinds> has_kind_ = {};  // by StripKind
   std::shared_ptr<const load::Projection> read_of_;
   ReadOrder reads_;
   Key key_;
@@ -550,7 +552,10 @@ void BytesPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
     legend_entry(ui, color, words, "");
   };
   const auto has = [&](StripKind kind) { return has_kind_[static_cast<std::size_t>(kind)]; };
-  entry(has(StripKind::header) || has(StripKind::trailer), ui.theme->active, "header, trailer");
+  entry(has(StripKind::header) || has(StripKind::trailer), ui.theme->active,
+        has(StripKind::record)    ? "header, records"
+        : has(StripKind::trailer) ? "header, trailer"
+                                  : "header");
   entry(has(StripKind::hole), ui.theme->warning, "hole");
   entry(has(StripKind::alignment), ui.theme->sea, "alignment");
   entry(reads_.count > 1, mix(ui.theme->grid, ui.theme->text, 0.08f), "line below: read first");
