@@ -16,6 +16,12 @@
 
 namespace loadline::gui {
 
+std::string elided_path(std::string_view text, float width) {
+  const bool words = text.find(' ') != std::string_view::npos;
+  return words || text.find_first_of("/.") == std::string_view::npos ? elided_front(text, width)
+                                                                     : elided_name(text, width);
+}
+
 // --- Controls to press and pick: buttons, segments, combos, sliders, check boxes.
 
 namespace {

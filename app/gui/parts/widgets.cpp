@@ -187,7 +187,7 @@ void put_text_before(float right, float y, ImU32 color, std::string_view words) 
 void name_text(const Ui& ui, std::string_view name, float width, ImU32 color, bool cut_front) {
   const std::string whole = shown(name);
   const float room = width > 0 ? width : ImGui::GetContentRegionAvail().x;
-  const std::string cut = cut_front ? elided_front(whole, room) : elided_name(whole, room);
+  const std::string cut = cut_front ? elided_path(whole, room) : elided_name(whole, room);
   text_colored(color, cut);
   if (cut.size() != whole.size()) tooltip(ui, whole);
 }
@@ -341,7 +341,7 @@ std::optional<TableSort> SortArrows::agree(TableSort wanted, std::optional<std::
 bool link(const Ui& ui, const char* id, std::string_view words, float width, bool cut_front) {
   const std::string whole = shown(words);
   const float room = width > 0 ? width : ImGui::GetContentRegionAvail().x;
-  const std::string cut = cut_front ? elided_front(whole, room) : elided_name(whole, room);
+  const std::string cut = cut_front ? elided_path(whole, room) : elided_name(whole, room);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 size = {std::max(text_width(cut), 1.0f), ImGui::GetFontSize()};
   const bool pressed = press_area(ui, id, size);

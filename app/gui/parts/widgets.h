@@ -86,6 +86,8 @@ std::string elided(std::string_view text, float width);
 std::string elided_name(std::string_view name, float width);
 // The same as elided(), cut at the beginning, for paths, whose end matters more.
 std::string elided_front(std::string_view text, float width);
+// The same at a dot or a slash where there is one.
+std::string elided_path(std::string_view text, float width);
 
 std::string capitalized(std::string_view text);
 
