@@ -53,10 +53,10 @@ class Person {
   // With 12 ms from one letter to the next.
   void type(const std::string& text);
   void move_to(ImVec2 pixel);
-  void click_at(ImVec2 pixel);
-  void double_click_at(ImVec2 pixel);
+  // `how`, as xdotool takes it: the button, before it how often.
+  void click_at(ImVec2 pixel, const std::vector<std::string>& how = {"1"});
   // Clicks on words once they are shown; `nth` of them in the order of drawing, from the last if negative.
-  void click(std::string_view words, int nth = 0);
+  void click(std::string_view words, int nth = 0, const std::vector<std::string>& how = {"1"});
   // Goes to `at`, clicks and goes on to `away`, all faster than a frame.
   void flick(ImVec2 at, ImVec2 away);
   // What another program gets when it pastes.
@@ -177,14 +177,11 @@ void Person::move_to(ImVec2 pixel) {
   frames(kSettleFrames);
 }
 
-void Person::click_at(ImVec2 pixel) {
+void Person::click_at(ImVec2 pixel, const std::vector<std::string>& how) {
   move_to(pixel);
-  run({"xdotool", "click", "1"});
-}
-
-void Person::double_click_at(ImVec2 pixel) {
-  move_to(pixel);
-  run({"xdotool", "click", "--repeat", "2", "--delay", "60", "1"});
+  std::vector<std::string> command = {"xdotool", "click"};
+  command.insert(command.end(), how.begin(), how.end());
+  run(command);
 }
 
 void Person::flick(ImVec2 at, ImVec2 away) {
@@ -193,14 +190,14 @@ void Person::flick(ImVec2 at, ImVec2 away) {
        "mousemove", "--window", "%1", whole(away.x), whole(away.y)});
 }
 
-void Person::click(std::string_view words, int nth) {
+void Person::click(std::string_view words, int nth, const std::vector<std::string>& how) {
   std::vector<ImVec2> places;
   const auto needed = static_cast<std::size_t>(nth < 0 ? -nth : nth + 1);
   if (!wait_until([&] { return (places = drawn_at(words)).size() >= needed; })) {
     ADD_FAILURE() << "'" << words << "' is shown " << places.size() << " times";
     return;
   }
-  click_at(nth < 0 ? places[places.size() - needed] : places[needed - 1]);
+  click_at(nth < 0 ? places[places.size() - needed] : places[needed - 1], how);
 }
 
 std::string Person::paste() { return run({"xclip", "-out", "-selection", "clipboard"}); }
@@ -361,6 +358,28 @@ TEST_F(AtTheWindow, copies_what_is_selected_for_other_programs) {
   EXPECT_NE(tensor.find("tensor: " + selected()), std::string::npos) << tensor;
 }
 
+TEST_F(AtTheWindow, asks_what_can_be_done_with_what_lies_under_the_mouse) {
+  show_demo();
+  person_.click("lm_head.weight", 0, {"--repeat", "2", "--delay", "40", "1"});
+  SOON(workspace().settings.panel == "values");
+  SOON(selected() == "lm_head.weight");
+  person_.click("norm.weight", 0, {"3"});
+  SOON(person_.sees("Copy as JSON"));
+  SOON(selected() == "model.norm.weight");
+  person_.press("Escape");
+  SOON(!person_.sees("Copy as JSON"));
+  EXPECT_EQ(selected(), "model.norm.weight");
+  person_.press("shift+F10");
+  SOON(person_.sees("Show in its file"));
+  person_.click("Show in its file", -1);
+  SOON(workspace().settings.panel == "bytes");
+  SOON(!person_.sees("Copy as JSON"));
+  person_.press("Menu");
+  SOON(person_.sees("Copy as JSON"));
+  person_.press("Return");
+  SOON(workspace().settings.panel == "map");
+}
+
 TEST_F(AtTheWindow, changes_the_method_with_the_mouse) {
   show_demo();
   ASSERT_EQ(shown_method(document().load.asked()).id, "staged_ring");
@@ -382,7 +401,7 @@ TEST_F(AtTheWindow, walks_the_graph_of_operators) {
   person_.click("Graph");
   SOON(workspace().settings.panel == "graph" && person_.sees("Whole"));
   SOON(person_.sees("model"));
-  person_.double_click_at(drawn_at("model").back());
+  person_.click_at(drawn_at("model").back(), {"--repeat", "2", "--delay", "60", "1"});
   SOON(module().starts_with("model"));
   person_.press("Down");
   person_.press("Down");

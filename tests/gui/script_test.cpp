@@ -523,7 +523,8 @@ TEST_F(Exports, EveryTabHasATable) {
       continue;
     }
     const std::string csv = view_csv(app.workspace().document(), panel.id);
-    EXPECT_GE(lines(csv), panel.id == "findings" ? 1u : 2u) << panel.id;
+    // this model has no findings, and no file holds its bytes
+    EXPECT_GE(lines(csv), panel.id == "findings" || panel.id == "bytes" ? 1u : 2u) << panel.id;
     const std::string titles = csv.substr(0, csv.find('\r'));
     const auto columns = std::ranges::count(titles, ',');
     if (csv.find('"') == std::string::npos)
