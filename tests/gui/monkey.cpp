@@ -256,6 +256,8 @@ void Monkey::press(std::string_view shortcut) {
     }
   if (shortcut.size() == 2 && shortcut[0] == 'F')
     io.KeysDown[kF1 + shortcut[1] - '1'] = true;
+  else if (shortcut.size() == 3 && shortcut.starts_with("F1"))
+    io.KeysDown[kF1 + 9 + shortcut[2] - '0'] = true;
   else if (shortcut.size() == 1)
     io.KeysDown[static_cast<unsigned char>(shortcut[0])] = true;
 }

@@ -177,6 +177,11 @@ TEST(Script, drives_the_comparison) {
   EXPECT_EQ(play("host_budget 1GiB\n"), "usage s 1");
   EXPECT_EQ(play("move-item 1\n"), "usage s 1 '1'");
   EXPECT_EQ(play("move-item 0 1\n"), "usage s 1 '0' 1 83");
+  EXPECT_EQ(play("load-first nothing\n"), "usage s 1 'nothing'");
+  EXPECT_EQ(play("fix 1\n"), "usage s 1");
+  EXPECT_NE(play("use-load nothing\n"), "");
+  EXPECT_EQ(play("use-load direct forward\n"), "");
+  EXPECT_EQ(workspace.document().selected(), Selected(LoadOf{"direct", "forward"}));
   EXPECT_EQ(play("methods-view pie\n"), "usage s 1 'pie'");
   EXPECT_EQ(play("target toaster\n"), "usage s 1 'toaster'");
   EXPECT_EQ(play("methods-sort weight\n"), "usage s 1 'weight'");
