@@ -302,16 +302,20 @@ class Writer {
     if (!asked || !(*asked == written_around())) unheeded("post_processor", words);
   }
 
-  // Without tokenizer_config.json only the template says which tokens begin and end a text: llama.cpp's
-  // converter then writes that there are some, and no ids.
+  // Where no setting says it, the template does: llama.cpp's converter leaves these keys out, or writes that
+  // there are such tokens, and not which.
   void name_ends(const Around& asked) {
-    const auto name_id = [&](const char* flag, const char* id, const std::vector<std::uint32_t>& ids) {
+    if (result_.vocabulary == GgufVocabulary::wordpiece) return;  // has both, whatever keys say
+    const Around written = written_around();
+    const auto name_end = [&](const char* flag, const char* id, const std::vector<std::uint32_t>& ids,
+                              bool differs) {
+      if (ids.size() > 1) return;
+      if (differs && key<bool>(flag) == nullptr) add(flag, !ids.empty());
       const bool* const adds = key<bool>(flag);
-      if (adds != nullptr && *adds && ids.size() == 1 && key<std::uint32_t>(id) == nullptr)
-        add(id, ids.front());
+      if (adds != nullptr && *adds && !ids.empty() && key<std::uint32_t>(id) == nullptr) add(id, ids.front());
     };
-    name_id("add_bos_token", "bos_token_id", asked.before);
-    name_id("add_eos_token", "eos_token_id", asked.behind);
+    name_end("add_bos_token", "bos_token_id", asked.before, asked.before != written.before);
+    name_end("add_eos_token", "eos_token_id", asked.behind, asked.behind != written.behind);
   }
 
   // By the steps of the tokenizer, which are told in `words`; nothing if a text is not there once.

@@ -3,6 +3,7 @@
 #include "importers/resolve.h"
 
 #include "core/base/error.h"
+#include "core/forward/family/settings.h"
 #include "core/forward/model/known_models.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/file_names.h"
@@ -782,6 +783,24 @@ TEST(Config, AbsurdValuesAreRefused) {
 }
 
 // Parts of one split set are no other models, and hidden files are none at all.
+TEST(Config, SettingsOfGenerateThatChangeAPassAreNoted) {
+  const TemporaryFolder folder;
+  write_model(folder.path());
+  const auto noted = [&](const char* path) {
+    std::vector<std::string> settings;
+    for (const graph::Note& note : importers::open_model(folder / path, {}).notes)
+      if (const auto setting = forward::setting_of_note(note.text))
+        settings.push_back(setting->name + '=' + setting->shown);
+    return settings;
+  };
+  EXPECT_TRUE(noted("").empty());
+  write_file(folder / "generation_config.json", R"({"use_cache":false,"max_length":20,"top_k":5})");
+  EXPECT_EQ(noted(""), std::vector<std::string>{"generation_config.use_cache=false"});
+  EXPECT_EQ(noted(kShard1), std::vector<std::string>{"generation_config.use_cache=false"});
+  write_file(folder / "generation_config.json", "[]");
+  EXPECT_TRUE(noted("").empty());
+}
+
 TEST(Folder, WhatBelongsTogetherIsNotNamedAsLeftOut) {
   const TemporaryFolder folder;
   for (std::uint16_t i = 0; i < 2; ++i) {
