@@ -7,7 +7,7 @@
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/frame/overlays.h"
 #include "app/gui/panels/arena_plot.h"
-#include "app/gui/panels/forward.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/panels/load_rows.h"
 #include "app/gui/parts/theme.h"
 #include "app/gui/window/window.h"

@@ -1,7 +1,7 @@
 // Views as tables; pictures, drawings and plays.
 #include "app/gui/frame/export.h"
 
-#include "app/gui/panels/forward.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/state/load/arena.h"
 #include "app/gui/state/model/file_data.h"
 #include "app/gui/state/workspace.h"
@@ -9,8 +9,8 @@
 #include "app/report/page_parts.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/view/operator_graph.h"
 #include "core/view/file_strips.h"
+#include "core/view/operator_graph.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // One function for each kind of selection; then the forms in which facts are copied.
 #include "app/gui/frame/facts.h"
 
-#include "app/gui/panels/forward.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/parts/widgets.h"
 #include "app/report/manual.h"
 #include "app/report/row_text.h"

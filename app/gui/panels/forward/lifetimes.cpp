@@ -1,5 +1,5 @@
 // The lifetimes of all values of the forward pass, with a cursor that lists the values alive at one operator.
-#include "app/gui/panels/forward.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"

@@ -1,5 +1,5 @@
 // What the model computes: its modules, or operator by operator, with the sizes of what flows between them.
-#include "app/gui/panels/forward.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/model/file_data.h"

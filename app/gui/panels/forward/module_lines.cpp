@@ -1,5 +1,5 @@
 // Makes the lines of the list when a module is unfolded, and their texts when they are visible.
-#include "app/gui/panels/forward.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/model/file_data.h"
 #include "app/gui/window/input.h"

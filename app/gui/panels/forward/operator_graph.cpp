@@ -1,5 +1,5 @@
 // The operators of one module as a graph: boxes in layers, with the sizes of what flows between them.
-#include "app/gui/panels/forward.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/window/input.h"

@@ -1,5 +1,5 @@
 // Tab Forward: controls of the pass, texts of operators.
-#include "app/gui/panels/forward.h"
+#include "app/gui/panels/forward/forward.h"
 
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/model/file_data.h"

@@ -1,5 +1,5 @@
 // A part of the operators drawn as a graph: what boxes say, where they stand in the window, edges.
-#include "app/gui/panels/forward.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/parts/plot.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/model/model.h"

@@ -1,6 +1,6 @@
 // Tab Forward: one pass for rows and curves; lanes arranged and painted.
 
-#include "app/gui/panels/forward.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/model/file_data.h"
