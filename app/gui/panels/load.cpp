@@ -462,7 +462,9 @@ void LoadPanel::describe(const Document& document, const Ui& ui, const LoadRow& 
   const std::string_view space = plan::space_title(lanes_[row.space].space);
   const auto* const block = std::get_if<plan::BlockId>(&row.key);
   if (block == nullptr) {
-    text(shown(name_of(document, row)));
+    const auto* const module = std::get_if<graph::NodeId>(&row.key);
+    const std::string path = module != nullptr ? graph::module_path(document.model->tree, *module) : "";
+    text(shown(path.empty() ? name_of(document, row) : path));
     return muted(ui, fmt::format("{} at once, {}, {}", format_bytes(row.most), space,
                                  counted(lanes_[row.space].blocks->count(row.key), "block")));
   }
