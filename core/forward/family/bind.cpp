@@ -493,11 +493,12 @@ class Binder {
       if (!read_.reads(setting.name) && row_of(setting) == false &&
           std::ranges::find(model_.unaccounted, setting.name, &Setting::name) == model_.unaccounted.end())
         model_.unaccounted.push_back(setting);
-    std::vector<Setting> packing =
-        unaccounted_packing(all, header_ ? PackedUse::stored : PackedUse::foretell);
+    // what is known of a configuration alone are names, and sizes that follow from it
+    const bool stored = header_ && header_->graph().format != "config";
+    std::vector<Setting> packing = unaccounted_packing(all, stored ? PackedUse::stored : PackedUse::foretell);
     // weights that are stored as they are would be packed by who loads them
     constexpr std::string_view kMethod = "quantization_config.quant_method";
-    if (header_ && header_->graph().logical.empty() &&
+    if (stored && header_->graph().logical.empty() &&
         std::ranges::find(packing, kMethod, &Setting::name) == packing.end())
       std::ranges::copy_if(all, std::back_inserter(packing),
                            [&](const Setting& setting) { return setting.name == kMethod; });
