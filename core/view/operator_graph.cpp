@@ -16,34 +16,39 @@ constexpr std::uint32_t kNone = GraphPart::kNoBox;
 
 // --- Boxes.
 
-// The child of `module` above `node`, or `module` itself; nothing if the node is outside of it.
-std::optional<graph::OpNodeId> child_above(const graph::OpTree& tree, graph::OpNodeId module,
-                                           graph::OpNodeId node) {
+// The node under which an operator of `node` is drawn: the first on the way down from `module` that is not
+// split. `node` itself, or a split node, for an operator that is a box of its own; nothing outside of
+// `module`.
+std::optional<graph::OpNodeId> drawn_under(const graph::OpTree& tree, graph::OpNodeId module,
+                                           graph::OpNodeId node, const std::set<graph::OpNodeId>& split) {
+  std::vector<graph::OpNodeId> way = {node};  // up to a child of the module
   if (node == module) return module;
-  while (node != graph::kRootOpNode) {
-    const graph::OpNodeId parent = tree.node(node).parent;
-    if (parent == module) return node;
-    node = parent;
+  while (tree.node(way.back()).parent != module) {
+    if (way.back() == graph::kRootOpNode) return std::nullopt;
+    way.push_back(tree.node(way.back()).parent);
   }
-  return std::nullopt;
+  while (way.size() > 1 && split.contains(way.back())) way.pop_back();
+  return way.back();
 }
 
-// The operators and modules directly inside, in the order of the pass.
+// The operators and modules directly inside, and the parts of those that are split, in the order of the pass.
+// Operators that share a name are no module.
 std::vector<GraphBox> all_boxes(const graph::ForwardGraph& forward, const graph::OpTree& tree,
                                 std::span<const graph::OpNodeId> nodes, graph::OpNodeId module,
+                                const std::set<graph::OpNodeId>& split,
                                 std::vector<std::uint32_t>& box_of_op) {
   std::vector<GraphBox> boxes;
   std::map<graph::OpNodeId, std::uint32_t> of_module;
   box_of_op.assign(forward.ops.size(), kNone);
   for (std::uint32_t i = 0; i < forward.ops.size(); ++i) {
-    const auto child = child_above(tree, module, nodes[i]);
-    if (!child) continue;
-    if (graph::is_part_of_next(forward, i)) continue;
-    const bool alone = *child == module || tree.node(*child).all_ops <= 1;
+    const auto under = drawn_under(tree, module, nodes[i], split);
+    if (!under || graph::is_part_of_next(forward, i)) continue;
+    const bool alone = *under == module || split.contains(*under) || tree.node(*under).children.empty() ||
+                       tree.node(*under).all_ops <= 1;
     if (!alone) {
-      const auto [at, added] = of_module.try_emplace(*child, static_cast<std::uint32_t>(boxes.size()));
+      const auto [at, added] = of_module.try_emplace(*under, static_cast<std::uint32_t>(boxes.size()));
       box_of_op[i] = at->second;
-      if (added) boxes.push_back({.kind = BoxKind::module, .op = i, .module = *child});
+      if (added) boxes.push_back({.kind = BoxKind::module, .op = i, .module = *under});
       continue;
     }
     box_of_op[i] = static_cast<std::uint32_t>(boxes.size());
@@ -101,7 +106,32 @@ Flows flows_of(const graph::ForwardGraph& forward, const std::vector<std::uint32
   return flows;
 }
 
-// Up to `most` boxes, those the fewest edges from `start`.
+// Whether each box gives to itself by way of others: what is left when all boxes that wait for none, and then
+// all for which none waits, are taken away.
+std::vector<bool> in_circles(std::size_t boxes, const Flow& flow) {
+  std::vector<bool> left(boxes, true);
+  for (const bool down : {true, false}) {
+    std::vector<std::vector<std::uint32_t>> next(boxes);
+    std::vector<std::size_t> waits(boxes, 0);
+    for (const auto& [ends, values] : flow) {
+      const auto [from, to] = down ? ends : std::pair(ends.second, ends.first);
+      if (!left[from] || !left[to]) continue;
+      next[from].push_back(to);
+      ++waits[to];
+    }
+    std::vector<std::uint32_t> free;
+    for (std::uint32_t i = 0; i < boxes; ++i)
+      if (left[i] && waits[i] == 0) free.push_back(i);
+    for (std::size_t i = 0; i < free.size(); ++i) {
+      left[free[i]] = false;
+      for (const std::uint32_t after : next[free[i]])
+        if (--waits[after] == 0) free.push_back(after);
+    }
+  }
+  return left;
+}
+
+// Up to `most` boxes, those the fewest edges from `start`, then those that come next in the pass.
 std::vector<bool> nearest(std::size_t boxes, const Flow& flow, std::uint32_t start, std::size_t most) {
   std::vector<std::vector<std::uint32_t>> beside(boxes);
   for (const auto& [ends, values] : flow) {
@@ -117,6 +147,11 @@ std::vector<bool> nearest(std::size_t boxes, const Flow& flow, std::uint32_t sta
         taken[next] = true;
         queue.push_back(next);
       }
+  for (std::size_t k = 0; k < boxes && queue.size() < most; ++k)
+    if (const std::size_t i = (start + k) % boxes; !taken[i]) {
+      taken[i] = true;
+      queue.push_back(static_cast<std::uint32_t>(i));
+    }
   return taken;
 }
 
@@ -496,8 +531,17 @@ GraphPart graph_part(const graph::ForwardGraph& forward, const graph::OpTree& tr
                      std::span<const graph::OpNodeId> nodes, graph::OpNodeId module,
                      std::optional<std::uint32_t> around, std::size_t most) {
   GraphPart part;
-  part.boxes = all_boxes(forward, tree, nodes, module, part.box_of_op);
-  Flows flows = flows_of(forward, part.box_of_op);
+  Flows flows;
+  std::set<graph::OpNodeId> split;
+  for (bool again = true; again;) {
+    part.boxes = all_boxes(forward, tree, nodes, module, split, part.box_of_op);
+    flows = flows_of(forward, part.box_of_op);
+    again = false;
+    const std::vector<bool> circles = in_circles(part.boxes.size(), flows.inside);
+    for (std::size_t i = 0; i < part.boxes.size(); ++i)
+      if (circles[i] && part.boxes[i].kind == BoxKind::module)
+        again = split.insert(part.boxes[i].module).second || again;
+  }
   if (part.boxes.size() > most) {
     const auto start = around ? part.box_of(*around) : std::nullopt;
     leave_out(part, flows,

@@ -54,7 +54,8 @@ std::vector<graph::OpNodeId> nodes_of_operators(const graph::ForwardGraph& forwa
 // Goes down from a node while it has one child and no operators of its own.
 graph::OpNodeId first_that_divides(const graph::OpTree& tree, graph::OpNodeId node);
 
-// A module of one operator is drawn as that operator. If more than `most` boxes are directly inside
+// A module of one operator is drawn as that operator. A module that would give to itself by way of others is
+// drawn as its parts: nothing flows in a circle. If more than `most` boxes are directly inside
 // `module`, those that are the fewest edges from `around` (else from the first) are taken. Bodies of
 // operators are not drawn. O(operators + edges). `nodes` is nodes_of_operators().
 GraphPart graph_part(const graph::ForwardGraph& forward, const graph::OpTree& tree,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -133,6 +134,35 @@ std::optional<std::array<std::size_t, 2>> sides_of(const OnnxValue& input) {
   return std::nullopt;
 }
 
+// Whether a value comes to a convolution, a pool or a resize, by way of operators that keep its sizes or
+// their order: a picture does.
+bool is_seen_as_picture(const OnnxGraph& graph, const std::string& input) {
+  constexpr std::string_view kKeep =
+      "Cast Add Sub Mul Div Transpose Identity Pad Clip BatchNormalization "
+      "QuantizeLinear DequantizeLinear";
+  std::set<std::string, std::less<>> seen = {input};
+  for (const OnnxNode& node : graph.nodes) {  // each after those that it reads
+    if (std::ranges::none_of(node.inputs, [&](const std::string& name) { return seen.contains(name); }))
+      continue;
+    const std::string_view kind = node.op_type;
+    if (kind.starts_with("Conv") || kind.starts_with("QLinearConv") || kind.ends_with("Pool") ||
+        kind == "Resize" || kind == "Upsample" || kind == "DepthToSpace" || kind == "SpaceToDepth")
+      return true;
+    if (has_word(kKeep, kind)) seen.insert(node.outputs.begin(), node.outputs.end());
+  }
+  return false;
+}
+
+// No other size of the input has the name of a side: then it is none.
+bool stands_alone(const std::vector<OnnxDim>& dims, const std::array<std::size_t, 2>& sides) {
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    for (const std::size_t side : sides)
+      if (i != sides[0] && i != sides[1] && !dims[i].value && !dims[side].value && !dims[i].name.empty() &&
+          dims[i].name == dims[side].name)
+        return false;
+  return true;
+}
+
 void put_sides(OnnxType& type, std::span<const PictureSide> sides) {
   for (OnnxDim& dim : type.dims)
     for (const PictureSide& side : sides) {
@@ -153,7 +183,8 @@ std::vector<PictureSide> take_picture_sides(OnnxModel& model, std::uint64_t pixe
   OnnxGraph& main = model.graphs[static_cast<std::size_t>(*model.graph)];
   for (OnnxValue& input : main.inputs) {
     const auto positions = sides_of(input);
-    if (!positions) continue;
+    if (!positions || !stands_alone(input.type.dims, *positions) || !is_seen_as_picture(main, input.name))
+      continue;
     for (const std::size_t at : *positions) {
       OnnxDim& dim = input.type.dims[at];
       if (dim.value.value_or(-1) >= 0) continue;

@@ -84,8 +84,8 @@ std::string open_size_name(std::string_view input, std::size_t position);
 void name_open_sizes(OnnxModel& model);
 
 // The sides of pictures among the inputs of the graph: of a floating-point input of rank 4 with three
-// channels, or with a name that speaks of a picture, the sides that have no number. They become `pixels` in
-// `model`; a shape that is computed from their names is forgotten.
+// channels, or with a name that speaks of a picture, that comes to a convolution or the like: the sides that
+// have no number. They become `pixels` in `model`; a shape that is computed from their names is forgotten.
 std::vector<PictureSide> take_picture_sides(OnnxModel& model, std::uint64_t pixels);
 // Whether the text of a dimension has this name in it, as "height" is in "floor(height/2)".
 bool mentions(std::string_view dimension, std::string_view name);

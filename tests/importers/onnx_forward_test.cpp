@@ -537,9 +537,7 @@ TEST(OnnxForward, DimensionNamesBecomePolynomials) {
 }
 
 // "s77=B? t=S": what the names of a file are taken as; "?" for a guess.
-std::string sizes_text(const std::vector<Proto>& inputs) {
-  Proto graph = Proto().text(kNode, node("Op", {}, {"y"}));
-  for (const Proto& input : inputs) graph.text(kInput, input);
+std::string sizes_of(const Proto& graph) {
   const graph::MetaGraph read_graph = read_plain(model(graph));
   std::string text;
   for (const graph::NamedSize& size : read_graph.forward->sizes)
@@ -548,6 +546,11 @@ std::string sizes_text(const std::vector<Proto>& inputs) {
   EXPECT_EQ(text.find('?') != std::string::npos,
             note_text(read_graph, 0).find("by where they stand") != std::string::npos);
   return text;
+}
+std::string sizes_text(const std::vector<Proto>& inputs) {
+  Proto graph = Proto().text(kNode, node("Op", {}, {"y"}));
+  for (const Proto& input : inputs) graph.text(kInput, input);
+  return sizes_of(graph);
 }
 
 TEST(OnnxForward, NamesThatSayNothingAreGuessedByWhereTheyStand) {
@@ -560,23 +563,35 @@ TEST(OnnxForward, NamesThatSayNothingAreGuessedByWhereTheyStand) {
   EXPECT_EQ(sizes_text({value("tokens", kInt64, {"1", "s27"})}), "s27=S?");
   EXPECT_EQ(sizes_text({value("tokens", kInt64, {"batch", "s27"})}), "s27=S? batch=B");
   EXPECT_EQ(sizes_text({value("image", kFloat, {"n", "3", "height", "width"})}),
-            "height=224? width=224? n=B?");
+            "n=B? height=height width=width");
   EXPECT_EQ(sizes_text({value("x", kFloat16, {"s5"})}), "s5=B?");
   EXPECT_EQ(sizes_text({value("x", kFloat, {"T", "80"})}), "T=S?");
 }
 
+// Of an input that a cast brings to an operator of that kind.
+std::string picture_sizes(const std::string& name, std::uint64_t type, const std::vector<std::string>& dims,
+                          const std::string& kind = "Conv") {
+  return sizes_of(Proto()
+                      .text(kNode, node("Cast", {name}, {"c"}))
+                      .text(kNode, node(kind, {"c", "w"}, {"y"}))
+                      .text(kInput, value(name, type, dims))
+                      .text(kInitializer, raw_tensor("w", kFloat, {4}, floats(4))));
+}
+
 // The sides of a picture become numbers, so that shapes behind a convolution can be inferred.
 TEST(OnnxForward, SidesOfPicturesAreTakenAsNumbers) {
-  EXPECT_EQ(sizes_text({value("x", kFloat, {"n", "3", "h", "w"})}), "h=224? w=224? n=B?");
-  EXPECT_EQ(sizes_text({value("x", kFloat16, {"1", "h", "w", "3"})}), "h=224? w=224?");
-  EXPECT_EQ(sizes_text({value("x", kFloat, {"1", "3", "", "-1"})}), "x[2]=224? x[3]=224?");
-  EXPECT_EQ(sizes_text({value("x", kFloat, {"1", "3", "h", "64"})}), "h=224?");
-  EXPECT_EQ(sizes_text({value("pixel_values", kFloat, {"1", "1", "h", "w"})}), "h=224? w=224?");
-  // without such channels it may be anything
-  EXPECT_EQ(sizes_text({value("x", kFloat, {"1", "1", "h", "w"})}), "h=h w=w");
-  EXPECT_EQ(sizes_text({value("image", kFloat, {"1", "c", "h", "w"})}), "c=c h=h w=w");
-  EXPECT_EQ(sizes_text({value("x", kInt64, {"1", "3", "h", "w"})}), "h=h w=w");
-  EXPECT_EQ(sizes_text({value("image", kFloat, {"3", "h", "w"})}), "h=h w=w");
+  EXPECT_EQ(picture_sizes("x", kFloat, {"n", "3", "h", "w"}), "h=224? w=224? n=B?");
+  EXPECT_EQ(picture_sizes("x", kFloat16, {"1", "h", "w", "3"}), "h=224? w=224?");
+  EXPECT_EQ(picture_sizes("x", kFloat, {"1", "3", "", "-1"}), "x[2]=224? x[3]=224?");
+  EXPECT_EQ(picture_sizes("x", kFloat, {"1", "3", "h", "64"}), "h=224?");
+  EXPECT_EQ(picture_sizes("x", kFloat, {"1", "3", "h", "h"}), "h=224?");
+  EXPECT_EQ(picture_sizes("pixel_values", kFloat, {"1", "1", "h", "w"}), "h=224? w=224?");
+  // without such channels, or without an operator for pictures, it may be anything
+  EXPECT_EQ(picture_sizes("x", kFloat, {"1", "1", "h", "w"}), "h=h w=w");
+  EXPECT_EQ(picture_sizes("image", kFloat, {"1", "c", "h", "w"}), "c=c h=h w=w");
+  EXPECT_EQ(picture_sizes("x", kInt64, {"1", "3", "h", "w"}), "h=h w=w");
+  EXPECT_EQ(picture_sizes("x", kFloat, {"1", "3", "h", "w"}, "MatMul"), "h=h w=w");
+  EXPECT_EQ(picture_sizes("x", kFloat, {"h", "3", "h", "h"}), "h=h");
 }
 
 TEST(OnnxForward, NothingIsGuessedWhereItIsNotPlain) {

@@ -94,6 +94,37 @@ TEST(GraphPart, OfAModuleHasItsOperatorsAndModules) {
   EXPECT_EQ(part.box_of(4), std::nullopt);
 }
 
+// Attention is cut around a module: it reads what the first part of `attn` makes, and feeds the last.
+TEST(GraphPart, SplitsModulesThatGiveToThemselves) {
+  const Sample sample({{"h.attn.q", {9}},
+                       {"h.split", {0}},
+                       {"h.scores", {1}},
+                       {"h.attn.o", {2}},
+                       {"h.mlp.up", {3}},
+                       {"h.mlp.down", {4}}});
+  const GraphPart part = sample.part("h");
+  EXPECT_THAT(sample.edges(part),
+              testing::UnorderedElementsAre("in>h.attn.q", "h.attn.q>h.split", "h.split>h.scores",
+                                            "h.scores>h.attn.o", "h.attn.o>[h.mlp]", "[h.mlp]>out"));
+}
+
+TEST(GraphPart, OperatorsThatShareANameAreNoModule) {
+  const Sample sample({{"m.x", {9}}, {"m.norm", {0}}, {"m.x", {0, 1}}});
+  const GraphPart part = sample.part("m");
+  EXPECT_EQ(std::ranges::count(part.boxes, BoxKind::op, &GraphBox::kind), 3);
+}
+
+TEST(GraphPart, OfManyBoxesWithoutEdgesTakesThoseThatComeNext) {
+  std::vector<Line> lines;
+  for (std::size_t i = 0; i < 40; ++i) lines.push_back({"op" + std::to_string(i), {}});
+  const Sample sample(lines);
+  const GraphPart part = sample.part("", 38, 4);
+  std::vector<std::uint32_t> ops;
+  for (const GraphBox& box : part.boxes)
+    if (box.kind == BoxKind::op) ops.push_back(box.op);
+  EXPECT_THAT(ops, ElementsAre(0, 1, 38, 39));
+}
+
 TEST(GraphPart, JoinsWhatArrivesAtTheSameBoxes) {
   const Sample sample({{"m.a", {5, 6}}, {"m.b", {5, 6, 0}}, {"m.c", {7, 1}}});
   const GraphPart part = sample.part("m");
@@ -182,9 +213,7 @@ TEST(GraphPlaces, KeepTheirRules) {
       const GraphEdge& edge = part.edges[e];
       const bool down = places.boxes[edge.from].y < places.boxes[edge.to].y;
       const GraphBox &from = part.boxes[edge.from], &to = part.boxes[edge.to];
-      if (from.kind == BoxKind::op && to.kind == BoxKind::op) {
-        EXPECT_TRUE(down) << from.op << " " << to.op;
-      }
+      EXPECT_TRUE(down) << from.op << " " << to.op;
       const auto& upper = down ? places.edges[e].front() : places.edges[e].back();
       const auto& lower = down ? places.edges[e].back() : places.edges[e].front();
       const Rect& top = places.boxes[down ? edge.from : edge.to];

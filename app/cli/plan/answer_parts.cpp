@@ -312,7 +312,7 @@ std::string advice_text(const load::LoadAdvice& found, const std::string& path) 
   }
   std::string text;
   for (const load::AdvisedLoad& load : advice.loads)
-    text += line(text.empty() ? "Cheapest change that fits" : "Or", load);
+    text += line(text.empty() ? "Smallest change that fits" : "Or", load);
   return text;
 }
 

@@ -219,11 +219,11 @@ void SelectionMenu::draw(Workspace& workspace, const Ui& ui, ImVec2 place) {
     offers_ = offers_of(workspace, document.selected());
     title_ = fmt::format("{}  {}", facts.kind, shown(facts.title));
     ImGui::OpenPopup("menu of the selection");
-    ImGui::SetNextWindowPos(ImGui::IsMouseReleased(ImGuiMouseButton_Right) ? ImGui::GetIO().MousePos : place);
+    by_key_ = !ImGui::IsMouseReleased(ImGuiMouseButton_Right);
+    ImGui::SetNextWindowPos(by_key_ ? place : ImGui::GetIO().MousePos);
   }
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
   if (!ImGui::BeginPopup("menu of the selection")) return;
-  if (list_key_pressed(ListKey::escape)) ImGui::CloseCurrentPopup();
   small_text(ui, elided_name(title_, ui.px(340)), ui.theme->muted);
   ImGui::Dummy({ui.px(220), 0});
   const float right = ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - ui.px(12);
@@ -236,6 +236,7 @@ void SelectionMenu::draw(Workspace& workspace, const Ui& ui, ImVec2 place) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = text_width(title) + (key.empty() ? 0 : text_width(key) + ui.px(24));
     if (ImGui::Selectable("##offer", false, 0, {std::max(width, right - at.x), 0})) picked = i;
+    if (i == 0 && by_key_ && ImGui::IsWindowAppearing()) focus_item_by_keys();
     put_text(at, ui.theme->text, title);
     if (!key.empty()) put_text_before(right, at.y, ui.theme->muted, key);
   }

@@ -55,6 +55,7 @@ class SelectionMenu {
  private:
   std::vector<Offer> offers_;
   std::string title_;
+  bool by_key_ = false;  // a key opened it
 };
 
 // --- What the palette offers for what was typed: actions, options with values, panels, tensors and modules.

@@ -219,7 +219,10 @@ void Shell::draw_views(const Ui& ui, ImVec2 size) {
         PlotEdges{left + ui.px(kCardPadding), left + size.x - ui.px(kCardPadding)};
   }
   draw_upper(ui, {size.x, upper});
-  if (hidden) draw_way_back(workspace_, ui, "timeline", {size.x, ui.px(kWayBack)}, {0, -1});
+  if (hidden) {
+    ImGui::SetCursorPos({0, upper});
+    draw_way_back(workspace_, ui, "timeline", {size.x, ui.px(kWayBack)}, {0, -1});
+  }
   if (low <= 0) return;
   ImGui::SetCursorPosY(upper);
   {

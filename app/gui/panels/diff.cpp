@@ -67,12 +67,13 @@ void DiffPanel::draw_openers(Workspace& workspace, const Ui& ui) {
   muted(ui, "Open the model to compare this one with:");
   if (button(ui, "Choose a file", ButtonKind::primary)) workspace.services.requests.add(OpenBrowser{});
   ImGui::Dummy({0, ui.px(6)});
+  const std::string here = absolute_path(workspace.document().model->path);
   std::size_t listed = 0;
   for (const auto* const paths : {&workspace.settings.favorites, &workspace.settings.recent})
     for (const std::string& path : *paths) {
       constexpr std::size_t kMostListed = 12;
       const IdScope scope(listed);
-      if (path == workspace.document().model->path || listed == kMostListed) continue;
+      if (path == here || listed == kMostListed) continue;
       ++listed;
       if (link(ui, "path", path, 0, true)) return workspace.open(path);
     }

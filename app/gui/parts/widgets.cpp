@@ -134,6 +134,8 @@ std::string elided_name(std::string_view name, float width) {
   if (last == std::string_view::npos || last == 0 || name.find(' ') != std::string_view::npos)
     return elided(name, width);
   const auto [layer, layer_end] = number_in(name);
+  // "layer2.0.down.weight": the number alone says too little
+  if (layer > 1 && layer < name.size() && is_digit(name[layer - 2])) return elided_front(name, width);
   // behind what the name shares with others: from the end, as many parts as fit, and two at least
   std::string best;
   for (std::size_t at = name.rfind(between, last - 1); at != std::string_view::npos;

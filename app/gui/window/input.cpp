@@ -179,6 +179,14 @@ void move_focus() {
   memory.window = g.NavWindow;
 }
 
+void focus_item_by_keys() {
+  ImGuiContext& g = *ImGui::GetCurrentContext();
+  ImGui::SetItemDefaultFocus();
+  g.NavDisableHighlight = false;
+  g.NavDisableMouseHover = true;
+  memory.by_keys = true;
+}
+
 bool close_drop_down() {
   const ImGuiContext& g = *ImGui::GetCurrentContext();
   const bool typing = g.ActiveId != 0 && g.InputTextState.ID == g.ActiveId;

@@ -135,6 +135,9 @@ void move_focus();
 // Escape to its navigation, which closes drop-downs that keys opened alone.
 bool close_drop_down();
 
+// The last item gets the focus, as if keys had come to it: the first row of a menu that a key opened.
+void focus_item_by_keys();
+
 // Whether keys moved the focus last, so that it must be seen.
 bool focus_is_seen();
 // Whether the last item has the focus and that must be seen.

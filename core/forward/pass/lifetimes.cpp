@@ -164,7 +164,8 @@ std::vector<std::uint64_t> symbol_values(const graph::ForwardGraph& graph, std::
     const std::optional<graph::SymbolId> symbol = taken_as.as_symbol();
     if (!symbol && taken_as.constant())
       throw Error(ErrorCode::usage, "'{}' is the side of a picture, which was taken as {} pixels at opening",
-                  safe_display(choice.name, 60), taken_as.text({}));
+                  safe_display(choice.name, 60), taken_as.text({}))
+          .with({"picture_side", std::to_string(choice.size)});
     if (!symbol)
       throw Error(ErrorCode::usage, "'{}' is {}: choose those", safe_display(choice.name, 60),
                   taken_as.text(graph.symbols));

@@ -4,6 +4,7 @@
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/model/file_data.h"
 #include "core/base/text.h"
+#include "core/forward/pass/lifetimes.h"
 #include "core/graph/names/tensor_names.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 namespace loadline::gui {
 
@@ -65,19 +67,46 @@ void all_controls(Document& document, const Ui& ui, OptionControls& controls) {
   }
 }
 
+// "height and width taken as 224": the sides of pictures that the file leaves open.
+std::string guessed_sides(const graph::ForwardGraph& forward) {
+  std::vector<std::string> names;
+  std::string pixels;
+  for (const graph::NamedSize& size : forward.sizes)
+    if (size.guessed && size.taken_as.constant()) {
+      names.push_back(shown(beginning(size.name, 40)));
+      pixels = size.taken_as.text({});
+    }
+  return names.empty() ? "" : fmt::format("{} taken as {}", fmt::join(names, " and "), pixels);
+}
+
 }  // namespace
 
 // Where a panel is low, behind a button: the plot needs the lines.
 void forward_controls(Document& document, const Ui& ui, OptionControls& controls) {
   if (!document.forward.scene.value() || document.forward.graph() == nullptr) return;
+  const graph::ForwardGraph& forward = *document.forward.graph();
+  const std::string sides = guessed_sides(forward);
+  const auto say_sides = [&] {
+    if (sides.empty()) return;
+    continue_line(ui, 14, text_width(sides));
+    control_text(sides, ui.theme->muted);
+    tooltip(
+        ui,
+        "The file leaves the sides of its pictures open, and shapes behind a convolution follow from them");
+  };
   constexpr float kRoomy = 440;
-  if (ImGui::GetContentRegionAvail().y >= ui.px(kRoomy)) return all_controls(document, ui, controls);
+  if (ImGui::GetContentRegionAvail().y >= ui.px(kRoomy)) {
+    all_controls(document, ui, controls);
+    return say_sides();
+  }
   const load::LoadRequest& request = document.load.asked().request;
   const std::string& profile = document.forward.scene.value()->options.profile;
-  const std::string words = fmt::format("Pass: {}, batch {}{}{}", counted(request.sequence, "new token"),
-                                        request.batch, profile.empty() ? "" : ", ", profile);
+  std::string words = "Pass: ";
+  if (forward::depends_on_tokens(forward)) words += counted(request.sequence, "new token") + ", ";
+  words += fmt::format("batch {}{}{}", request.batch, profile.empty() ? "" : ", ", profile);
   if (button(ui, words)) ImGui::OpenPopup("pass");
   tooltip(ui, "The sizes, the types and the profile of the forward pass");
+  say_sides();
   ImGui::SetNextWindowSize({std::min(ui.px(560), ImGui::GetIO().DisplaySize.x - ui.px(40)), 0});
   const StyleScope padding(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(12)});
   if (ImGui::BeginPopup("pass")) {

@@ -340,7 +340,8 @@ void GraphPlot::describe_box(const Document& document, const Ui& ui, std::size_t
   if (drawn.kind == view::BoxKind::op) {
     const graph::Op& op = forward().ops[drawn.op];
     text(shown(beginning(forward::op_text(op), 300)));
-    muted(ui, fmt::format("operator {} of {}", drawn.op, forward().ops.size()));
+    muted(ui, fmt::format("operator {} of 0 to {}", format_grouped(drawn.op),
+                          format_grouped(forward().ops.size() - 1)));
     if (document.forward.figures()) {
       const forward::LaneBytes& alive = document.forward.figures()->usage[drawn.op];
       muted(ui, format_bytes(alive.passing()) + " of values alive during it");
