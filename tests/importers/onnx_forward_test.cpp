@@ -569,7 +569,7 @@ TEST(OnnxForward, NamesThatSayNothingAreGuessedByWhereTheyStand) {
 }
 
 // Of an input that a cast brings to an operator of that kind.
-std::string picture_sizes(const std::string& name, std::uint64_t type, const std::vector<std::string>& dims,
+std::string picture_sizes(const std::string& name, std::int64_t type, const std::vector<std::string>& dims,
                           const std::string& kind = "Conv") {
   return sizes_of(Proto()
                       .text(kNode, node("Cast", {name}, {"c"}))
