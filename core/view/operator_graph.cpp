@@ -2,10 +2,10 @@
 #include "core/view/operator_graph.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -80,9 +80,9 @@ struct Flows {
   std::map<graph::ValueId, std::uint32_t> leaves;
 };
 
-Flows flows_of(const graph::ForwardGraph& forward, const std::vector<std::uint32_t>& box_of_op) {
+Flows flows_of(const graph::ForwardGraph& forward, const std::vector<std::uint32_t>& made_by,
+               const std::vector<std::uint32_t>& box_of_op) {
   Flows flows;
-  const std::vector<std::uint32_t> made_by = makers(forward);
   std::vector<bool> used(forward.values.size(), false);
   for (std::uint32_t i = 0; i < forward.ops.size(); ++i) {
     for (const graph::ValueId id : forward.ops[i].inputs) {
@@ -226,13 +226,7 @@ class Placement {
  private:
   static constexpr int kOrderRounds = 8, kPlaceRounds = 14;
 
-  // An edge against the order of the pass, which folded modules may have, is turned for the layers.
-  std::pair<std::size_t, std::size_t> ends(const GraphEdge& edge) const {
-    return rank_[edge.from] < rank_[edge.to] ? std::pair(edge.from, edge.to) : std::pair(edge.to, edge.from);
-  }
-
-  // Boxes in an order in which each comes after all that give to it. Where modules give to each other, the
-  // one whose first operator comes first goes first.
+  // Each box after all that give to it.
   std::vector<std::size_t> topological_order() const {
     const std::size_t n = part_.boxes.size();
     std::vector<std::size_t> waits(n, 0), order;
@@ -241,36 +235,34 @@ class Placement {
       ++waits[edge.to];
       to[edge.from].push_back(edge.to);
     }
-    std::set<std::size_t> ready, left;
-    for (std::size_t i = 0; i < n; ++i) (waits[i] == 0 ? ready : left).insert(i);
-    while (!ready.empty() || !left.empty()) {
-      std::set<std::size_t>& next = ready.empty() ? left : ready;
-      const std::size_t i = *next.begin();
-      next.erase(next.begin());
+    std::set<std::size_t> ready;
+    for (std::size_t i = 0; i < n; ++i)
+      if (waits[i] == 0) ready.insert(i);
+    while (!ready.empty()) {
+      const std::size_t i = *ready.begin();
+      ready.erase(ready.begin());
       order.push_back(i);
       for (const std::size_t after : to[i])
-        if (--waits[after] == 0 && left.erase(after) > 0) ready.insert(after);
+        if (--waits[after] == 0) ready.insert(after);
     }
     return order;
   }
 
   void choose_layers() {
     const std::size_t n = part_.boxes.size();
-    const std::vector<std::size_t> order = topological_order();
-    rank_.resize(n);
-    for (std::size_t i = 0; i < n; ++i) rank_[order[i]] = i;
+    order_ = topological_order();
+    assert(order_.size() == n);  // nothing flows in a circle
     std::vector<std::vector<std::size_t>> from(n), to(n);
     for (const GraphEdge& edge : part_.edges) {
-      const auto [first, last] = ends(edge);
-      to[first].push_back(last);
-      from[last].push_back(first);
+      to[edge.from].push_back(edge.to);
+      from[edge.to].push_back(edge.from);
     }
     layer_.assign(n, 0);
-    for (const std::size_t i : order)
+    for (const std::size_t i : order_)
       for (const std::size_t before : from[i]) layer_[i] = std::max(layer_[i], layer_[before] + 1);
     // what nothing gives to stands just above its first user
     for (std::size_t k = n; k-- > 0;) {
-      const std::size_t i = order[k];
+      const std::size_t i = order_[k];
       if (!from[i].empty() || to[i].empty()) continue;
       std::size_t first = SIZE_MAX;
       for (const std::size_t after : to[i]) first = std::min(first, layer_[after]);
@@ -284,14 +276,11 @@ class Placement {
     std::size_t layers = 0;
     for (const std::size_t layer : layer_) layers = std::max(layers, layer + 1);
     layers_.resize(layers);
-    std::vector<std::size_t> order(n);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, {}, [&](std::size_t i) { return rank_[i]; });
-    for (const std::size_t i : order) layers_[layer_[i]].push_back(i);
+    for (const std::size_t i : order_) layers_[layer_[i]].push_back(i);
     way_.resize(part_.edges.size());
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> passing;  // of a box, through a layer
     for (std::size_t e = 0; e < part_.edges.size(); ++e) {
-      const auto [first, last] = ends(part_.edges[e]);
+      const std::size_t first = part_.edges[e].from, last = part_.edges[e].to;
       std::size_t at = first;
       for (std::size_t layer = layer_[first] + 1; layer < layer_[last]; ++layer) {
         const auto [found, added] = passing.try_emplace({first, layer}, items_.size());
@@ -466,7 +455,7 @@ class Placement {
     // where the edges enter a box: side by side, in the order in which they come
     std::vector<std::vector<std::pair<double, std::size_t>>> entering(part_.boxes.size());
     for (std::size_t e = 0; e < part_.edges.size(); ++e) {
-      const auto [first, last] = ends(part_.edges[e]);
+      const std::size_t first = part_.edges[e].from, last = part_.edges[e].to;
       const std::size_t before = way_[e].empty() ? first : way_[e].back();
       entering[last].emplace_back(items_[before].x, e);
     }
@@ -480,14 +469,13 @@ class Placement {
     }
     std::vector<std::vector<GraphPoint>> routes;
     for (std::size_t e = 0; e < part_.edges.size(); ++e) {
-      const auto [first, last] = ends(part_.edges[e]);
+      const std::size_t first = part_.edges[e].from, last = part_.edges[e].to;
       const Rect& from = places.boxes[first];
       const Rect& to = places.boxes[last];
       std::vector<GraphPoint> route = {{from.x + from.w / 2, from.y + from.h}};
       for (std::size_t k = 0; k < way_[e].size(); ++k)
         route.push_back({items_[way_[e][k]].x - left, middle[layer_[first] + 1 + k]});
       route.push_back({port[e], to.y});
-      if (first != part_.edges[e].from) std::ranges::reverse(route);
       routes.push_back(std::move(route));
     }
     return routes;
@@ -496,8 +484,9 @@ class Placement {
   const GraphPart& part_;
   std::span<const BoxSize> sizes_;
   GraphSpacing spacing_;
-  std::vector<std::size_t> rank_, layer_;  // per box
-  std::vector<Item> items_;                // boxes, then what passes
+  std::vector<std::size_t> order_;  // of the boxes, each after all that give to it
+  std::vector<std::size_t> layer_;  // per box
+  std::vector<Item> items_;         // boxes, then what passes
   std::vector<std::vector<std::size_t>> layers_;
   std::vector<std::vector<std::size_t>> way_;  // per edge, from above
 };
@@ -527,15 +516,21 @@ graph::OpNodeId first_that_divides(const graph::OpTree& tree, graph::OpNodeId no
   return node;
 }
 
+bool is_inside(const graph::OpTree& tree, graph::OpNodeId node, graph::OpNodeId module) {
+  while (node != module && node != graph::kRootOpNode) node = tree.node(node).parent;
+  return node == module;
+}
+
 GraphPart graph_part(const graph::ForwardGraph& forward, const graph::OpTree& tree,
                      std::span<const graph::OpNodeId> nodes, graph::OpNodeId module,
                      std::optional<std::uint32_t> around, std::size_t most) {
+  const std::vector<std::uint32_t> made_by = makers(forward);
   GraphPart part;
   Flows flows;
   std::set<graph::OpNodeId> split;
   for (bool again = true; again;) {
     part.boxes = all_boxes(forward, tree, nodes, module, split, part.box_of_op);
-    flows = flows_of(forward, part.box_of_op);
+    flows = flows_of(forward, made_by, part.box_of_op);
     again = false;
     const std::vector<bool> circles = in_circles(part.boxes.size(), flows.inside);
     for (std::size_t i = 0; i < part.boxes.size(); ++i)

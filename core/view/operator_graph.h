@@ -51,6 +51,8 @@ struct GraphPart {
 // The node that directly holds each operator. An operator that is_part_of_next() is with the next one.
 std::vector<graph::OpNodeId> nodes_of_operators(const graph::ForwardGraph& forward,
                                                 const graph::OpTree& tree);
+// Whether the node is the module or lies in it.
+bool is_inside(const graph::OpTree& tree, graph::OpNodeId node, graph::OpNodeId module);
 // Goes down from a node while it has one child and no operators of its own.
 graph::OpNodeId first_that_divides(const graph::OpTree& tree, graph::OpNodeId node);
 
@@ -84,11 +86,11 @@ struct GraphPlaces {
   double w = 0, h = 0;                           // everything is in [0, w) x [0, h)
 };
 
-// `sizes` is parallel to the boxes. The method of Sugiyama, Tagawa, Toda, Methods for Visual Understanding of
-// Hierarchical System Structures, 1981: the longest path decides a box's layer, barycenters the order inside
-// it. Places are the nearest to the middle of the neighbors that keep order and distance: isotonic
-// regression, solved exactly by pooling adjacent violators (Ayer et al., 1955). Edges that leave one box
-// share their way.
+// Nothing flows in a circle. `sizes` is parallel to the boxes. The method of Sugiyama, Tagawa, Toda, Methods
+// for Visual Understanding of Hierarchical System Structures, 1981: the longest path decides a box's layer,
+// barycenters the order inside it. Places are the nearest to the middle of the neighbors that keep order and
+// distance: isotonic regression, solved exactly by pooling adjacent violators (Ayer et al., 1955). Edges that
+// leave one box share their way.
 GraphPlaces place_graph(const GraphPart& part, std::span<const BoxSize> sizes, const GraphSpacing& spacing);
 
 // The box beside `from` in a direction: above and below along edges, the nearest in the layer to the left and

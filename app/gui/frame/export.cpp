@@ -152,9 +152,7 @@ std::string flows(const Document& document) {
     for (const graph::ValueId id : graph.ops[i].outputs) maker[graph::index(id)] = std::to_string(i);
   Csv csv("from_operator,to_operator,value,shape,bytes");
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    graph::OpNodeId node = nodes[i];
-    while (node != document.forward.module && node != graph::kRootOpNode) node = tree.node(node).parent;
-    if (node != document.forward.module) continue;
+    if (!view::is_inside(tree, nodes[i], document.forward.module)) continue;
     for (const graph::ValueId id : graph.ops[i].inputs) {
       const auto& figures = document.forward.figures();
       const auto bytes = figures ? figures->sizes[graph::index(id)] : std::nullopt;

@@ -276,7 +276,7 @@ class FactsOf {
     of.links_title = "Used by";
     for (std::size_t i = 0; i < forward->ops.size(); ++i) {
       const graph::Op& op = forward->ops[i];
-      if (std::ranges::find(op.weights, id) == op.weights.end()) continue;
+      if (!reads(op, id)) continue;
       add_link(of,
                {fmt::format("{}  {}{}{}", i, op.kind, op.name.empty() ? "" : "  ", op.name), OperatorAt{i}});
     }

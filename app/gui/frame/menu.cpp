@@ -2,6 +2,7 @@
 #include "app/gui/frame/actions.h"
 #include "app/gui/frame/facts.h"
 #include "app/gui/frame/overlays.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/window/input.h"
 #include "core/base/text.h"
@@ -63,9 +64,7 @@ class OffersOf {
     show("Show in its file", "bytes");
     show("Show its values", "values");
     if (const auto* const forward = document_.forward.graph()) {
-      const auto uses = [&](const graph::Op& op) {
-        return std::ranges::find(op.weights, id) != op.weights.end();
-      };
+      const auto uses = [&](const graph::Op& op) { return reads(op, id); };
       if (const auto first = std::ranges::find_if(forward->ops, uses); first != forward->ops.end())
         add("Show the operator that uses it",
             {{"operator", fmt::format("{}", first - forward->ops.begin())}, {"panel", "operators"}});

@@ -1,6 +1,5 @@
 // Tab Files: the bytes of each file as a strip, every tensor where it lies.
 #include "app/gui/panels/panels.h"
-#include "app/gui/parts/coloring.h"
 #include "app/gui/parts/plot.h"
 #include "app/gui/parts/widgets.h"
 #include "core/base/text.h"

@@ -1,6 +1,5 @@
 // The map: every byte of the model as area, colored by what it is.
 #include "app/gui/panels/panels.h"
-#include "app/gui/parts/coloring.h"
 #include "app/gui/parts/plot.h"
 #include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"

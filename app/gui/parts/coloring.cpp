@@ -1,6 +1,4 @@
 // The rows of the legend of each coloring.
-#include "app/gui/parts/coloring.h"
-
 #include "app/gui/parts/plot.h"
 #include "app/gui/parts/widgets.h"
 #include "core/base/text.h"

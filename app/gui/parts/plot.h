@@ -97,6 +97,11 @@ Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::Tens
 Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::NodeId module);
 // The paint of a module whose tensors are too small to draw: by the role or layer in its path.
 Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, graph::NodeId node);
+// The legend of the colors that the map and the strips of files share: at the cursor, or behind the last item
+// unless it is `first`; in at most so many lines, without the rows that have no more room. Returns the
+// category of paint_of() under the mouse, else -1. `diff` may be null.
+int coloring_legend(const Ui& ui, const Model& model, ColorBy mode, const ModelDiff* diff, bool first,
+                    int lines = 1);
 // Slanted red lines over what finds no room.
 void hatch_over(const Ui& ui, ImVec2 low, ImVec2 high);
 // Fills a rectangle with the color of a space, and hatches it: level lines for the host, upright ones for

@@ -180,6 +180,10 @@ std::string value_size_formula(const graph::ForwardGraph& forward, graph::ValueI
   return poly->text(forward.symbols) + " bytes";
 }
 
+bool reads(const graph::Op& op, graph::TensorId weight) {
+  return std::ranges::find(op.weights, weight) != op.weights.end();
+}
+
 OperatorSummary summarize(const graph::ForwardGraph& forward) {
   OperatorSummary summary;
   std::map<std::string_view, std::uint64_t> kinds;

@@ -49,6 +49,9 @@ std::string value_size_text(const forward::ForwardFigures* figures, graph::Value
 // The formula of a value's size: "4*B*S*768 bytes". Empty if the size is a fixed number.
 std::string value_size_formula(const graph::ForwardGraph& forward, graph::ValueId id);
 
+// Whether the weight is one of the operator's.
+bool reads(const graph::Op& op, graph::TensorId weight);
+
 struct OperatorSummary {
   std::vector<std::pair<std::string, std::uint64_t>> kinds;  // the most frequent first
   std::uint64_t operators = 0;  // an operator that is_part_of_next() is not counted

@@ -90,12 +90,8 @@ void GraphPanel::show_selected(Document& document) {
     if (document.exists(*op)) document.forward.shown = op->at;
   } else if (const auto tensor = document.selected_tensor()) {
     const auto use = std::ranges::find(scene_->weights, *tensor, &ForwardScene::WeightUse::tensor);
-    const auto reads = [&](std::size_t at) {
-      const std::vector<graph::TensorId>& weights = forward().ops[at].weights;
-      return std::ranges::find(weights, *tensor) != weights.end();
-    };
     const bool shown = document.forward.shown && *document.forward.shown < forward().ops.size();
-    if (use != scene_->weights.end() && !(shown && reads(*document.forward.shown)))
+    if (use != scene_->weights.end() && !(shown && reads(forward().ops[*document.forward.shown], *tensor)))
       document.forward.shown = use->ops.first;
   } else if (const auto* const node = std::get_if<graph::NodeId>(&document.selected())) {
     std::string wanted = graph::module_path(document.model->tree, *node);
@@ -157,10 +153,8 @@ void GraphPanel::arrange(const Document& document, const Ui& ui) {
   figures_ = document.forward.figures();
   scale_ = ui.scale;
   const auto first_of = [&](graph::OpNodeId module) {
-    const auto at = std::ranges::find_if(nodes_, [&](graph::OpNodeId node) {
-      while (node != module && node != graph::kRootOpNode) node = scene_->tree.node(node).parent;
-      return node == module;
-    });
+    const auto at = std::ranges::find_if(
+        nodes_, [&](graph::OpNodeId node) { return view::is_inside(scene_->tree, node, module); });
     return static_cast<std::uint32_t>(at - nodes_.begin());
   };
   std::optional<std::uint32_t> around;
