@@ -213,6 +213,12 @@ constexpr std::uint64_t kCopyAlignment = 64;
 
 }  // namespace
 
+std::uint64_t own_slot_bytes(const LoadRequest& request, std::uint64_t weights) {
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t pages = weights / request.slots / kPage + 1;
+  return std::min(request.staging_bytes / request.slots, pages * kPage);
+}
+
 TransferRing::TransferRing(plan::Plan& plan, std::uint32_t slots, std::uint64_t slot_bytes,
                            std::uint64_t bytes, std::string_view remedy)
     : plan_(plan), slot_bytes_(slot_bytes) {

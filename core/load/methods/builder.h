@@ -104,6 +104,10 @@ class MethodBuilder {
   plan::Plan plan_;
 };
 
+// The bytes of a slot in Loadline's own ring: as asked for, but no more than the slot's part of the weights,
+// in whole pages.
+std::uint64_t own_slot_bytes(const LoadRequest& request, std::uint64_t weights);
+
 // A staging ring: fills a slot with reads, then copies its contents to the device. All reads into a slot come
 // before its first transfer, so the slot needs only one wait before it is reused.
 class TransferRing {

@@ -180,7 +180,7 @@ constexpr std::array<Method, 36> kMethods = {{
      {.casts = true, .runtime = Runtime::any, .order_free = true}},
     {"staged_ring",
      "empty model on the device, fed through a ring of pinned slots",
-     [](Sizes s) { return law(device(s.device_weights + s.pass), staging(s.ring)); },
+     [](Sizes s) { return law(device(s.device_weights + s.pass), staging(s.own_ring)); },
      load_staged_ring,
      {.casts = true, .runtime = Runtime::own, .ring = true, .order_free = true},
      true},

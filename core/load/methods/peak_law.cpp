@@ -1,5 +1,6 @@
 // The laws of peaks as texts and numbers, and the sizes of a load that they are made of.
 #include "core/base/checked_arithmetic.h"
+#include "core/load/methods/builder.h"
 #include "core/load/methods/framework_sizes.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/casts.h"
@@ -210,6 +211,7 @@ class SizesOfLoad {
   void count_buffers() {
     const std::uint64_t slot = request_.staging_bytes / request_.slots;
     sizes_.ring.bytes = slot * request_.slots;
+    sizes_.own_ring.bytes = own_slot_bytes(request_, sizes_.device_weights.bytes) * request_.slots;
     const std::uint64_t rest = slot > 0 ? sizes_.weights.bytes % slot : 0;
     sizes_.weights_in_slots.bytes =
         rest > 0 ? add_loaded(sizes_.weights.bytes, slot - rest) : sizes_.weights.bytes;

@@ -34,7 +34,9 @@ plan::Plan through(MethodBuilder& b, TransferRing ring, const std::vector<plan::
 
 plan::Plan load_staged_ring(MethodBuilder& b) {
   const std::vector<plan::BlockId> model = b.make_all_cast(plan::Space::device);
-  return through(b, ring_of(b), model);
+  const std::uint64_t weights = b.all_cast_bytes();
+  const LoadRequest& request = b.bound().request;
+  return through(b, {b.plan(), request.slots, own_slot_bytes(request, weights), weights}, model);
 }
 
 // Reads each file's body whole onto the device and keeps it: the tensors are views into it.

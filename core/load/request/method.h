@@ -112,6 +112,7 @@ struct LawSizes {
       {"repacked_head", "the copy of an embedding that llama.cpp repacks to serve as the head"}};
   LawSize requests = {{"requests", "the requests that the Run:ai streamer has in flight, and one more"}};
   LawSize ring = {{"ring", "the staging ring: its slots times the bytes of one slot"}};
+  LawSize own_ring = {{"own_ring", "the staging ring, at most the weights in pages: each slot has its part"}};
   LawSize weights_in_slots = {
       {"weights_in_slots", "all weights, rounded up to whole slots of the staging ring"}};
   LawSize flush_threshold = {{"flush_threshold", "what ExecuTorch collects before it sends it"}};
