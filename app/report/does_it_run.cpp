@@ -47,16 +47,21 @@ std::string rounded_tokens(std::uint64_t count) {
   return fmt::format("{}{}", whole < 100 ? whole : whole / 10 * 10, unit);
 }
 
+}  // namespace
+
+std::string tokens_text(std::uint64_t count) {
+  return fmt::format("{}{} tokens", count < 1000 ? "" : "about ", rounded_tokens(count));
+}
+
+namespace {
+
 // "about 70k tokens"; empty if the number is not known or nothing limits it.
 std::string context_text(const load::LoadAnswer& judged, const RunVerdict& verdict) {
   if (!judged.context || !verdict.context || *verdict.context >= load::kMostTokens) return {};
   if (verdict.positions == verdict.context)
     return fmt::format("its whole context of {}", counted(*verdict.positions, "token"));
-  return fmt::format("{}{} tokens",
-                     judged.context->cache_only ? "at most "
-                     : *verdict.context < 1000  ? ""
-                                                : "about ",
-                     rounded_tokens(*verdict.context));
+  if (judged.context->cache_only) return fmt::format("at most {} tokens", rounded_tokens(*verdict.context));
+  return tokens_text(*verdict.context);
 }
 
 // Whether a pass was asked for that nobody can describe.

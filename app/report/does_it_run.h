@@ -47,6 +47,8 @@ struct RunVerdict {
 };
 // Why a model cannot be opened, without its path before it: for a row that names the path elsewhere.
 std::string fault_text(std::string_view message, std::string_view path);
+// "about 70k tokens": two digits, rounded down.
+std::string tokens_text(std::uint64_t count);
 // "fits", "tight", ...
 std::string_view run_state_id(RunVerdict::State state);
 

@@ -3,6 +3,7 @@
 #include "core/load/answer/answer.h"
 
 #include "core/base/error.h"
+#include "core/forward/model/known_models.h"
 #include "core/load/answer/advice.h"
 #include "core/load/answer/projection.h"
 #include "core/load/answer/rows.h"
@@ -484,6 +485,28 @@ TEST(Verdicts, OfAdviceAreThoseOfTheAdvisedLoad) {
   ASSERT_TRUE(answer.advice);
   for (const load::AdvisedLoad& load : answer.advice->advice.loads)
     EXPECT_TRUE(load::answer(graph, load.request, {}, {}, progress).rows.at(0).is_within());
+}
+
+// The context beside an advice is what its own request is told.
+TEST(Verdicts, OfAdviceComeWithTheContextThatIsLeft) {
+  const graph::MetaGraph graph =
+      forward::config_graph(forward::find_preset("gpt2-xl")->config_json, "config.json");
+  Progress progress;
+  load::LoadRequest request{.methods = {"state_dict"}, .device_budget = std::uint64_t{4} << 30};
+  request.sequence = 128;
+  const load::AnswerOptions options = {.advise = true, .advised_contexts = true};
+  const load::LoadAnswer answer = load::answer(graph, request, {}, options, progress);
+  ASSERT_TRUE(answer.advice);
+  ASSERT_GE(answer.advice->advice.loads.size(), 2u);
+  for (const load::AdvisedLoad& load : answer.advice->advice.loads) {
+    load::LoadRequest own = load.request;
+    EXPECT_FALSE(own.max_context) << "the request stays what it was";
+    own.max_context = true;
+    const load::LoadAnswer asked = load::answer(graph, own, {}, {.advise = false}, progress);
+    ASSERT_TRUE(load.context_max);
+    EXPECT_EQ(*load.context_max, std::min(*asked.rows.at(0).context_max, *asked.context->positions));
+    EXPECT_GE(*load.context_max, 128u) << "the prompt that was asked for fits";
+  }
 }
 
 TEST(Verdicts, ATargetsReserveIsNotOneOfAnotherBudget) {

@@ -4,6 +4,7 @@
 #include "app/cli/plan/load_flags.h"
 #include "app/cli/plan/plan_display.h"
 #include "app/report/chart.h"
+#include "app/report/does_it_run.h"
 #include "app/report/row_text.h"
 #include "core/base/text.h"
 #include "core/forward/model/forward_model.h"
@@ -258,7 +259,10 @@ std::string figures(const load::AdvisedLoad& load) {
     if (bytes == 0 && space != plan::Space::device) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", plan::space_title(space), format_bytes(bytes));
   }
-  return fmt::format("{}, about {}", text, format_seconds(load.seconds));
+  text += fmt::format(", about {}", format_seconds(load.seconds));
+  if (load.context_max && *load.context_max < load::kMostTokens)
+    text += ", room for " + report::tokens_text(*load.context_max);
+  return text;
 }
 
 std::string what(const load::AdvisedLoad& load) {
@@ -287,6 +291,7 @@ Json load_json(const load::AdvisedLoad& load, const std::string& path) {
   for (std::size_t i = 0; i < plan::kSpaceCount; ++i)
     json["peak"][std::string(plan::space_name(static_cast<plan::Space>(i)))] = load.peaks[i];
   json["peak"]["held"] = load.held;
+  if (load.context_max) json["context_max"] = *load.context_max;
   if (!load.verdict.fits())
     json["over"] = {{"device", load.verdict.device_over},
                     {"host", load.verdict.host_over},

@@ -45,8 +45,10 @@ namespace {
 void set_context(Workspace& workspace, std::uint64_t tokens) {
   Asked asked = workspace.document().load.asked();
   asked.first_token = tokens > 0;
-  asked.request.sequence = std::clamp<std::uint64_t>(tokens, 1, kFirstSequence);
-  asked.request.past = tokens > asked.request.sequence ? tokens - asked.request.sequence : 0;
+  if (tokens > 0) {
+    asked.request.sequence = std::min<std::uint64_t>(tokens, kFirstSequence);
+    asked.request.past = tokens - asked.request.sequence;
+  }
   workspace.attempt([&] { workspace.document().load.ask(asked); });
 }
 
@@ -92,6 +94,12 @@ std::string change_text(const load::AdvisedLoad& load) {
   return load.changes.empty() ? fmt::format("{} in {} order", load.method->id, load.order) : changes;
 }
 
+// The largest context with the change: ", room for about 70k tokens".
+std::string room_text(const load::AdvisedLoad& load) {
+  if (!load.context_max || *load.context_max >= load::kMostTokens) return "";
+  return ", room for " + report::tokens_text(*load.context_max);
+}
+
 // True while the mouse is over it.
 bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& load, std::size_t at) {
   Document& document = workspace.document();
@@ -109,7 +117,8 @@ bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& lo
   text_colored(ui.theme->text, shown(change_text(load)));
   {
     const FontScope font(ui.fonts.small);
-    muted(ui, fmt::format("{}, about {}", peaks_text(load.peaks), format_seconds(load.seconds)));
+    muted(ui, fmt::format("{}, about {}{}", peaks_text(load.peaks), format_seconds(load.seconds),
+                          room_text(load)));
   }
   ImGui::PopTextWrapPos();
   ImGui::SetCursorPosY(std::max(below, ImGui::GetCursorPosY()) + ui.px(4));
@@ -171,6 +180,9 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
   const load::LoadRow* const row = &document.load.judged_load()->rows.front();
   heading(ui, fmt::format("{} in {} order", row->method->id, row->order));
   if (!row->refusal) muted(ui, peaks_text(peaks_of(*row)));
+  if (const auto& figures = document.forward.figures(); figures && document.load.asked().first_token)
+    muted(ui, fmt::format("Of the pass: cache {}, activations {}", format_bytes(figures->peak.cache_bytes),
+                          format_bytes(figures->peak.bytes)));
   text_colored(verdict_color(ui, verdict), verdict.words);
   if (verdict.state != Verdict::State::unjudged &&
       document.load.asked().request.allocator != allocators::AllocatorModel::exact)

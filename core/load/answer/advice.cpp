@@ -71,7 +71,13 @@ class Search {
     if (fitting_.size() < kMostAdvice) try_stage(Stage::streaming);
     if (fitting_.empty()) try_stage(Stage::streaming_and_another);
     if (fitting_.empty()) try_ruled_out();
-    for (Tried& tried : fitting_) advice_.loads.push_back(std::move(tried.load));
+    for (Tried& tried : fitting_) {
+      auto bound = std::make_shared<BoundRequest>(space_.bind(tried.candidate));
+      bound->methods = {tried.candidate.method};
+      bound->orders = {*tried.candidate.order};
+      tried.load.bound = std::move(bound);
+      advice_.loads.push_back(std::move(tried.load));
+    }
     if (advice_.loads.empty() && nearest_) advice_.nearest = std::move(nearest_->load);
     return std::move(advice_);
   }

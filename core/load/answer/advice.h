@@ -135,6 +135,9 @@ struct AdvisedLoad {
   std::uint64_t held = 0;  // the peak of device, host and staging together
   double seconds = 0;
   BudgetVerdict verdict = {};
+  std::shared_ptr<const BoundRequest> bound = {};  // of Advice::loads: the method alone, in that order
+  std::optional<std::uint64_t> context_max =
+      {};  // as LoadRow::context_max, at most the model's positions; if it was asked for
 };
 
 struct Advice {

@@ -95,7 +95,7 @@ std::vector<std::size_t> nearest_rows(std::span<const LoadRow> rows) {
 }
 
 // Streaming methods count as a fit only if nothing else was requested: they nearly always fit.
-std::optional<LoadAdvice> find_advice(const graph::MetaGraph& graph, const LoadAnswer& answer,
+std::optional<LoadAdvice> find_advice(const graph::MetaGraph& graph, const LoadAnswer& answer, bool contexts,
                                       Progress& progress) {
   const std::vector<LoadRow>& rows = answer.rows;
   const BoundRequest& bound = *answer.bound;
@@ -109,7 +109,17 @@ std::optional<LoadAdvice> find_advice(const graph::MetaGraph& graph, const LoadA
   if (some_fit)
     return all_stream ? std::nullopt : std::optional<LoadAdvice>({among_rows(rows, bound.request), false});
   const AdviceRequest request{bound, nearest_rows(rows), answer.forward->pass()};
-  return LoadAdvice{advise(graph, request, progress), true};
+  LoadAdvice found{advise(graph, request, progress), true};
+  if (!contexts) return found;
+  for (AdvisedLoad& load : found.advice.loads) {
+    std::vector<LoadRow> row(1);
+    row.front().method = load.method;
+    const ContextAnswer context = find_contexts(graph, *load.bound, *answer.forward, row, progress);
+    load.context_max = row.front().context_max;
+    if (load.context_max && context.positions)
+      load.context_max = std::min(*load.context_max, *context.positions);
+  }
+  return found;
 }
 
 // The methods outside the default set with a row that fits, in table order.
@@ -166,7 +176,7 @@ LoadAnswer answer(const graph::MetaGraph& graph, std::shared_ptr<const BoundRequ
     result.context = find_contexts(graph, *result.bound, *result.forward, result.rows, progress);
   // of a model that is not whole no change is known to fit
   if (!options.advise || !result.bound->incomplete.empty()) return result;
-  result.advice = find_advice(graph, result, progress);
+  result.advice = find_advice(graph, result, options.advised_contexts || request.max_context, progress);
   if (request.methods.empty() && result.bound->judged() && !result.any_within())
     result.also_fits = find_others(graph, result, progress);
   return result;

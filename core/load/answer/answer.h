@@ -41,8 +41,9 @@ ContextAnswer find_contexts(const graph::MetaGraph& graph, const BoundRequest& b
 
 // What to compute besides the figures of each row.
 struct AnswerOptions {
-  std::size_t alive = 0;  // how many blocks to list at each peak
-  bool advise = true;     // search for changes that fit if rows do not
+  std::size_t alive = 0;          // how many blocks to list at each peak
+  bool advise = true;             // search for changes that fit if rows do not
+  bool advised_contexts = false;  // find AdvisedLoad::context_max, also if the request asks for no context
   // Called with each projection before it is destroyed; from several threads at once.
   std::function<void(std::size_t at, const LoadRow& row, const Projection& projection)> projected = {};
 };

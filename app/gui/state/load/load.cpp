@@ -209,7 +209,7 @@ report::AnswerWithCurves compare_loads(const LoadQuestion& question, Progress& p
 load::LoadAnswer advise_load(const LoadQuestion& question, Progress& progress) {
   auto forward = question.passes->find(*question.graph, question.request, question.assets);
   return load::answer(*question.graph, std::make_shared<const load::BoundRequest>(bind(question)),
-                      {.advise = true}, std::move(forward), progress);
+                      {.advise = true, .advised_contexts = true}, std::move(forward), progress);
 }
 
 report::TriedQuantizations try_quantizations(const LoadQuestion& question, Progress& progress) {
@@ -299,7 +299,8 @@ BlockFill::BlockFill(const plan::Plan& plan)
       full_at_once_(plan.blocks.size()),
       written_(plan.blocks.size(), 0),
       freed_(plan.blocks.size(), 0) {
-  for (std::size_t i = 0; i < plan.blocks.size(); ++i) full_at_once_[i] = !plan.blocks[i].storage;
+  for (std::size_t i = 0; i < plan.blocks.size(); ++i)
+    full_at_once_[i] = !plan.blocks[i].storage && plan.blocks[i].use != plan::BlockUse::ring_slot;
   for (const plan::Step& step : plan.steps)
     if (step.verb == plan::Verb::copy) full_at_once_[graph::index(step.block)] = false;
 }
@@ -355,7 +356,8 @@ Arrivals arrivals_of(const plan::Plan& plan, const plan::Timeline& timeline) {
     const plan::Block& block = plan.block(step.block);
     const BlockFill::Change change = fill.apply(step);
     std::uint32_t& full = arrivals.full_at[graph::index(step.block)];
-    const bool first = step.verb == plan::Verb::alloc || filled[graph::index(step.block)] == 0;
+    const bool slot = block.use == plan::BlockUse::ring_slot;  // that a small model may leave empty
+    const bool first = step.verb == plan::Verb::copy ? filled[graph::index(step.block)] == 0 : !slot;
     if (step.verb == plan::Verb::copy) filled[graph::index(step.block)] = 1;
     if (step.verb != plan::Verb::free && (first || block.storage)) full = static_cast<std::uint32_t>(i);
     const std::uint64_t before = filled_bytes(block, change.before), after = filled_bytes(block, change.now);
