@@ -4,6 +4,7 @@
 #include "app/cli/base/option_flags.h"
 #include "app/cli/base/terminal.h"
 #include "core/base/text.h"
+#include "core/forward/gguf/type_policy.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/file_names.h"
 #include "core/graph/names/tensor_names.h"
@@ -13,6 +14,7 @@
 #include "exporters/convert.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <span>
@@ -185,6 +187,9 @@ Json summary_json(const OpenedModel& opened) {
   json["by_dtype"] = Json::object();
   for (const auto& [name, usage] : usage_by_dtype(graph))
     json["by_dtype"][std::string(name)] = {{"tensors", usage.tensors}, {"bytes", usage.bytes}};
+  if (const std::string name = forward::quantization_name(graph, forward::built_in_type_policies());
+      !name.empty())
+    json["quantization"] = name;
   if (const auto type = graph::model_family(graph)) json["architecture"] = json_text(*type);
   if (!opened.claims.family.empty()) json["family"] = json_text(opened.claims.family);
   if (opened.adapter)
@@ -236,6 +241,24 @@ JsonRows tensors_json(const Context& context, const graph::MetaGraph& graph, con
   return rows;
 }
 
+namespace {
+
+using Line = std::function<void(std::string_view label, const std::string& text)>;
+
+// A line for each type, and for each way in which weights are packed.
+void print_types(const graph::MetaGraph& graph, const Line& line) {
+  for (const auto& [name, usage] : usage_by_dtype(graph))
+    line(name, fmt::format("{}, {}", counted(usage.tensors, "tensor"), format_bytes(usage.bytes)));
+  for (const auto& [name, usage] : usage_by_packing(graph))
+    line("packed", fmt::format("{}: {} of {} numbers, {}, {:.2f} bits per number", name,
+                               counted(usage.weights, "weight"), format_count(usage.elements),
+                               format_bytes(usage.bytes),
+                               8 * static_cast<double>(usage.bytes) /
+                                   static_cast<double>(std::max<std::uint64_t>(usage.elements, 1))));
+}
+
+}  // namespace
+
 void print_summary(const OpenedModel& opened) {
   const graph::MetaGraph& graph = *opened.graph;
   const bool weights = std::ranges::any_of(
@@ -261,6 +284,9 @@ void print_summary(const OpenedModel& opened) {
   line("parameters", fmt::format("{} ({}){}", format_count(parameters), format_grouped(parameters),
                                  forward::without_text(opened.claims)));
   line("tensors", format_grouped(graph.tensors.size()));
+  if (const std::string name = forward::quantization_name(graph, forward::built_in_type_policies());
+      !name.empty())
+    line("quantized", name);
   line("weights", fmt::format("{} ({} bytes)", format_bytes(graph::storage_bytes(graph)),
                               format_grouped(graph::storage_bytes(graph))));
   line("files", fmt::format("{}, {} on disk, {} of them headers and indexes", graph.files.size(),
@@ -270,14 +296,7 @@ void print_summary(const OpenedModel& opened) {
       line(role,
            fmt::format("{}, {}", safe_display(std::filesystem::path(graph.files[i].path).filename().string()),
                        format_bytes(graph.files[i].bytes)));
-  for (const auto& [name, usage] : usage_of)
-    line(name, fmt::format("{}, {}", counted(usage.tensors, "tensor"), format_bytes(usage.bytes)));
-  for (const auto& [name, usage] : usage_by_packing(graph))
-    line("packed", fmt::format("{}: {} of {} numbers, {}, {:.2f} bits per number", name,
-                               counted(usage.weights, "weight"), format_count(usage.elements),
-                               format_bytes(usage.bytes),
-                               8 * static_cast<double>(usage.bytes) /
-                                   static_cast<double>(std::max<std::uint64_t>(usage.elements, 1))));
+  print_types(graph, line);
   for (const auto& group : graph::tied_groups(graph)) line("tied", join_names(names_of(graph, group), 4));
   const std::vector<std::string>& missing = opened.claims.missing;
   if (!missing.empty())
