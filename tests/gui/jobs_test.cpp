@@ -708,6 +708,30 @@ TEST(LessonPlay, leaves_the_start_page_as_it_was) {
   EXPECT_EQ(workspace.document().load.asked(), before);
 }
 
+// A student who comes back finds the step and the answers where they were left, unless all was done.
+TEST(Lessons, GoOnWhereTheyWereLeft) {
+  Workspace workspace("");
+  workspace.stage.play("order");
+  settle(workspace);
+  workspace.stage.go_to(1);
+  workspace.lesson.now().typed = "12";
+  workspace.stage.leave();
+  EXPECT_EQ(workspace.lesson.left_at("order")->first, 1u);
+  EXPECT_FALSE(workspace.lesson.left_at("mmap"));
+  workspace.stage.play("mmap");
+  EXPECT_EQ(workspace.lesson.at(), 0u);
+  workspace.stage.play("order");
+  EXPECT_EQ(workspace.lesson.at(), 1u);
+  EXPECT_EQ(workspace.lesson.now().typed, "12");
+  workspace.lesson.finished.insert("order");
+  workspace.stage.leave();
+  workspace.stage.play("order");
+  EXPECT_EQ(workspace.lesson.at(), 0u);
+  EXPECT_EQ(workspace.lesson.now().typed, "");
+  workspace.stage.leave();
+  settle(workspace);
+}
+
 TEST(LessonPlay, runs_a_step_in_a_job) {
   Workspace workspace("");
   workspace.stage.play("sparsity");

@@ -595,6 +595,134 @@ TEST_F(Keys, show_the_manual_s_page_about_the_panel_and_close_it) {
 
 }  // namespace
 
+// The slider of the context: two clicks at one place make it a field, which takes "8k".
+TEST_F(Keyboard, TypesANumberIntoASlider) {
+  window_->set_size(1900, 900);
+  app_.draw_settled();
+  const std::vector<ImVec2> label = drawn_at("context");
+  ASSERT_FALSE(label.empty());
+  const ImVec2 slider = {label.front().x + 90, label.front().y};
+  ASSERT_FALSE(document().load.asked().first_token);
+  for (int i = 0; i < 2; ++i)
+    for (const bool down : {false, true, false}) {
+      window_->set_mouse(slider.x, slider.y, down);
+      app_.frame();
+    }
+  for (int i = 0; i < 3; ++i) app_.frame();
+  EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+  EXPECT_FALSE(document().load.asked().first_token) << "the clicks alone change nothing";
+  type("8k");
+  press(kEnter);
+  EXPECT_EQ(document().load.asked().request.sequence + document().load.asked().request.past, 8192u);
+  EXPECT_FALSE(ImGui::GetIO().WantTextInput);
+}
+
+TEST_F(Keyboard, GoesToTheStartPageAndBack) {
+  const std::uint64_t model = document().id;
+  find_action("start")->run(workspace_, "");
+  app_.settle();
+  app_.draw_settled();
+  EXPECT_EQ(document().model, nullptr);
+  EXPECT_FALSE(drawn_at("What runs on this machine?").empty());
+  ASSERT_EQ(workspace_.documents().size(), 2u);
+  workspace_.show_document(0);
+  EXPECT_EQ(document().id, model);
+  find_action("start")->run(workspace_, "");
+  EXPECT_EQ(workspace_.documents().size(), 2u) << "there is one start page";
+}
+
+TEST_F(Keyboard, ClearsTheFilterOfTheTree) {
+  const auto press_with_control = [&](int key) {
+    ImGui::GetIO().KeyCtrl = true;
+    press(key);
+    ImGui::GetIO().KeyCtrl = false;
+  };
+  for (int i = 0; i < 2; ++i) {
+    press_with_control('F');
+    type("norm");
+    EXPECT_FALSE(document().table.view().totals.empty());
+    press_with_control('A');
+    press(kBackspace);
+    EXPECT_TRUE(document().table.view().applied.empty());
+    EXPECT_NE(drawn_text().find("lm_head"), std::string::npos) << "the whole tree is back";
+  }
+}
+
+// --- The dialogs of files and of exports by the keyboard.
+
+namespace {
+
+struct FileDialog : Keyboard {
+  FileDialog() {
+    for (const char* const name : {"alpha.gguf", "alphabet.gguf", "beta.gguf"})
+      loadline::testing::write_file(folder / name, "no model");
+    std::filesystem::create_directory(folder / "deep");
+    loadline::testing::write_file(folder / "deep/inner.gguf", "no model");
+    find_action("browse")->run(workspace_, folder.path().string());
+    settle();
+  }
+  void settle() {
+    for (int i = 0; i < 4; ++i) app_.settle(), app_.frame();
+  }
+  // The path that a conversion would be written to, once one was picked.
+  std::optional<std::string> picked() { return workspace_.services.requests.take_picked("test"); }
+  std::string opened() {
+    app_.settle();
+    const auto& notices = workspace_.services.notices.all();
+    return notices.empty() ? "" : notices.back().text;
+  }
+  static bool is_listed(std::string_view name) { return drawn_text().find(name) != std::string::npos; }
+
+  const loadline::testing::TemporaryFolder folder;
+};
+
+TEST_F(FileDialog, FiltersWhileANameIsTyped) {
+  EXPECT_TRUE(is_listed("beta.gguf"));
+  type("bet");
+  EXPECT_FALSE(is_listed("alpha.gguf"));
+  press(kEnter);
+  EXPECT_NE(opened().find("beta.gguf"), std::string::npos) << "the one that is left";
+}
+
+TEST_F(FileDialog, CompletesWhatIsTyped) {
+  type((folder / "al").c_str());
+  press(kTab);
+  type("bet");
+  press(kTab);
+  press(kEnter);
+  EXPECT_NE(opened().find("alphabet.gguf"), std::string::npos);
+}
+
+TEST_F(FileDialog, GoesWhereTheTypedPathLeads) {
+  type((folder / "deep/").c_str());
+  settle();
+  EXPECT_TRUE(is_listed("inner.gguf"));
+  type("inn");
+  press(kTab);
+  press(kEnter);
+  EXPECT_NE(opened().find("inner.gguf"), std::string::npos);
+}
+
+TEST_F(FileDialog, FindsAPathToWrite) {
+  press(kEscape);
+  workspace_.services.requests.add(OpenBrowser{"test", "Write to", folder / "new.gguf"});
+  settle();
+  press(kEnter);
+  EXPECT_EQ(picked(), folder / "new.gguf");
+  workspace_.services.requests.add(OpenBrowser{"test", "Write to", folder / "new.gguf"});
+  settle();
+  type((folder / "deep/other.gguf").c_str());
+  settle();
+  press(kEnter);
+  EXPECT_EQ(picked(), folder / "deep/other.gguf");
+  workspace_.services.requests.add(OpenBrowser{"test", "Write to", folder / "new.gguf"});
+  settle();
+  press(kEscape);
+  EXPECT_FALSE(picked());
+}
+
+}  // namespace
+
 // --- What frames learn of a keyboard and a mouse that are faster than they are.
 
 namespace {

@@ -350,6 +350,28 @@ TEST(Diagnosis, can_be_stopped) {
               !workspace.document().checks.diagnosis_error().empty());
 }
 
+// The size beside a type is that of the file which is written with it.
+TEST(WeighConvert, tells_the_size_of_each_type) {
+  const loadline::testing::TemporaryFolder folder;
+  Workspace workspace("");
+  workspace.open_demo();
+  settle(workspace);
+  Document& document = workspace.document();
+  document.checks.weigh_types(conversion("gguf", "x.gguf"), {"f16", "q8_0", "q4_k_m", "no such type", ""});
+  settle(workspace);
+  const std::vector<TypeOffer> offers = document.checks.type_offers.or_empty();
+  ASSERT_EQ(offers.size(), 5u);
+  for (const TypeOffer& offer : offers) {
+    EXPECT_EQ(offer.bytes.has_value(), offer.word != "no such type") << offer.word;
+    if (!offer.bytes) continue;
+    ConvertTask task = conversion("gguf", folder / (offer.word + ".gguf"));
+    task.request.outtype = offer.word;
+    workspace.transfers.convert(document, task);
+    settle(workspace);
+    EXPECT_EQ(std::filesystem::file_size(task.out), *offer.bytes) << offer.word;
+  }
+}
+
 TEST(WeighConvert, says_what_the_exporter_refuses) {
   Workspace workspace("");
   workspace.show(tiny_graph(), "");

@@ -61,6 +61,8 @@ class Person {
   void flick(ImVec2 at, ImVec2 away);
   // What another program gets when it pastes.
   std::string paste();
+  // The clipboard as a picture.
+  std::string paste_png();
 
   bool sees(std::string_view words) const;
   // Draws frames until `condition` holds; false if it never does.
@@ -201,6 +203,10 @@ void Person::click(std::string_view words, int nth, const std::vector<std::strin
 }
 
 std::string Person::paste() { return run({"xclip", "-out", "-selection", "clipboard"}); }
+
+std::string Person::paste_png() {
+  return run({"xclip", "-out", "-selection", "clipboard", "-target", "image/png"});
+}
 
 bool Person::sees(std::string_view words) const { return !drawn_at(words).empty(); }
 
@@ -461,6 +467,82 @@ TEST_F(AtTheWindow, states_a_budget_and_takes_advice_and_takes_it_back) {
   person_.press("F2");  // the sheet closed, and what it did is to be seen
   person_.click("Undo suggestion");
   SOON(document().load.asked() == before);
+}
+
+TEST_F(AtTheWindow, walks_back_through_what_was_asked) {
+  show_demo();
+  const Asked first = document().load.asked();
+  person_.click("no budget");
+  person_.type("32MiB");
+  person_.press("Return");
+  SOON(document().load.asked().request.device_budget == 32u << 20);
+  person_.press("T");  // no part of the request
+  person_.press("ctrl+z");
+  SOON(document().load.asked() == first);
+  person_.press("ctrl+shift+z");
+  SOON(document().load.asked().request.device_budget == 32u << 20);
+}
+
+TEST_F(AtTheWindow, exports_what_is_seen_to_a_file_and_to_the_clipboard) {
+  show_demo();
+  const std::string picture = folder_ / "seen.png";
+  person_.press("ctrl+e");
+  SOON(person_.sees("Browse") && person_.sees("PNG picture"));
+  person_.click("Timeline", -1);
+  person_.click("Browse");
+  SOON(person_.sees("Places"));
+  person_.press("ctrl+a");
+  person_.type(picture);
+  person_.press("Return");
+  SOON(!person_.sees("Places") && person_.sees("PNG picture"));
+  person_.click("Write");
+  SOON(std::filesystem::exists(picture));
+  EXPECT_TRUE(testing::read_file(picture).starts_with("\x89PNG"));
+  person_.press("ctrl+e");
+  SOON(person_.sees("PNG picture"));
+  person_.click("Copy", -1);
+  SOON(workspace().services.done == "Copied to the clipboard");
+  EXPECT_TRUE(person_.paste_png().starts_with("\x89PNG"));
+  person_.press("ctrl+e");
+  SOON(person_.sees("CSV table"));
+  person_.click("CSV table");
+  person_.click("Copy", -1);
+  SOON(person_.paste().starts_with("block,space,bytes,"));
+}
+
+TEST_F(AtTheWindow, converts_to_a_file_that_was_browsed_for) {
+  workspace().open(demo("first"));
+  SOON(model_name() == "first" && !workspace().busy());
+  const std::string out = folder_ / "small.gguf";
+  workspace().settings.panel = "convert";
+  person_.click("safetensors, one file");
+  SOON(person_.sees("GGUF version"));
+  person_.click("GGUF version");
+  SOON(!workspace().busy());
+  person_.click("as stored");
+  SOON(person_.sees("q8_0"));
+  person_.click("q8_0");
+  person_.click("Browse");
+  SOON(person_.sees("Places"));
+  person_.press("ctrl+a");
+  person_.type(out);
+  person_.press("Return");
+  SOON(!person_.sees("Places") && !workspace().busy());
+  person_.click("Convert", -1);
+  SOON(std::filesystem::exists(out));
+  SOON(person_.sees("Written") && person_.sees("verified"));
+}
+
+TEST_F(AtTheWindow, asks_of_the_timeline_what_can_be_done) {
+  show_demo();
+  person_.press("comma");
+  SOON(!document().time.at_peak());
+  SOON(!drawn_at("device peak").empty() || !drawn_at("peak").empty());
+  const ImVec2 flag = drawn_at("peak").empty() ? drawn_at("device peak").front() : drawn_at("peak").back();
+  person_.click_at({flag.x, flag.y + 30}, {"3"});
+  SOON(person_.sees("Go to the peak"));
+  person_.click("Go to the peak");
+  SOON(document().time.at_peak());
 }
 
 TEST_F(AtTheWindow, plays_the_load_and_steps_through_it) {

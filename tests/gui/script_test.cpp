@@ -558,6 +558,41 @@ TEST_F(Exports, DrawingsHoldTheWords) {
   EXPECT_TRUE(ImGui::GetStyle().AntiAliasedFill) << "only the frame of the drawing goes without";
 }
 
+// The part has the size that was asked for, in pixels, whatever the window's is; and the window stays as it
+// is.
+TEST_F(Exports, HaveTheSizeAndTheThemeAskedFor) {
+  const auto size_of = [&](const std::string& name) {
+    const std::string svg = content(folder / name);
+    const std::size_t at = svg.find("width=");
+    return svg.substr(at, svg.find(" viewBox") - at);
+  };
+  const auto background = [&](const std::string& name) {
+    const std::string svg = content(folder / name);
+    const std::size_t at = svg.find("fill=\"#");
+    return at == std::string::npos ? svg.substr(0, 120) : svg.substr(at + 6, 7);
+  };
+  const ImVec2 before = app.display_size();
+  const std::string flags = " --size 900x500 --scale 2 --theme light\nwait\n";
+  run("panel map\nexport " + (folder / "panel.svg") + flags + "export timeline " + (folder / "time.svg") +
+      flags + "export window " + (folder / "window.svg") + flags);
+  for (const char* const name : {"panel.svg", "time.svg", "window.svg"})
+    EXPECT_EQ(size_of(name), "width=\"1800\" height=\"1000\"") << name;
+  run("export window " + (folder / "seen.svg") + "\nwait\n");
+  EXPECT_NE(background("window.svg"), background("seen.svg"));
+  EXPECT_EQ(app.display_size().x, before.x);
+  EXPECT_EQ(app.display_size().y, before.y);
+  EXPECT_TRUE(app.workspace().settings.dark);
+  for (const char* const wrong : {"--size 12", "--size 8x8", "--scale 2", "--theme blue", "--color red"})
+    EXPECT_THROW(run("export map.png " + std::string(wrong) + "\n"), Error) << wrong;
+}
+
+TEST_F(Exports, AreCopiedAsWords) {
+  app.workspace().services.requests.add(ExportRequest{.path = "clipboard.csv", .copies = true});
+  app.settle();
+  EXPECT_TRUE(std::string(ImGui::GetClipboardText()).starts_with("tensor,dtype,shape,bytes,"));
+  EXPECT_FALSE(std::filesystem::exists("clipboard.csv"));
+}
+
 TEST_F(Exports, WhatCannotBeWrittenIsAMessage) {
   EXPECT_THROW(run("export map.gif\n"), Error);
   EXPECT_THROW(run("export-play play.svg\n"), Error);

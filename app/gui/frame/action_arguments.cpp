@@ -55,6 +55,23 @@ void refuse_type_in_name(std::string_view file) {
                          file.substr(0, blank), last));
 }
 
+// Hands every " --FLAG VALUE" at the end of the words to `take`, and returns the words before them.
+template <typename Take>
+std::string_view without_flags(std::string_view words, Take take) {
+  constexpr std::string_view kFlag = " --";
+  const std::size_t flags = words.find(kFlag);
+  const std::string_view before = words.substr(0, flags);
+  words.remove_prefix(flags == std::string_view::npos ? words.size() : flags);
+  while (words.starts_with(kFlag)) {
+    words.remove_prefix(kFlag.size());
+    const std::size_t next = words.find(kFlag);
+    const auto [flag, value] = two_words(words.substr(0, next), "--OPTION VALUE");
+    take(flag, value);
+    words.remove_prefix(next == std::string_view::npos ? words.size() : next);
+  }
+  return before;
+}
+
 }  // namespace
 
 ConvertTask convert_words(std::string_view words) {
@@ -64,18 +81,10 @@ ConvertTask convert_words(std::string_view words) {
   task.request.to = words.substr(0, space);
   task.request.write.overwrite = true;
   task.request.write.verify = true;
-  std::string_view rest = words.substr(space + 1);
-  constexpr std::string_view kFlag = " --";
-  const std::size_t flags = rest.find(kFlag);
-  const std::string_view file = rest.substr(0, flags);
-  rest.remove_prefix(flags == std::string_view::npos ? rest.size() : flags);
-  while (rest.starts_with(kFlag)) {
-    rest.remove_prefix(kFlag.size());
-    const std::size_t next = rest.find(kFlag);
-    const auto [flag, value] = two_words(rest.substr(0, next), "--OPTION VALUE");
-    set_option(option_called(flag), task.request, value);
-    rest.remove_prefix(next == std::string_view::npos ? rest.size() : next);
-  }
+  const std::string_view file =
+      without_flags(words.substr(space + 1), [&](std::string_view flag, std::string_view value) {
+        set_option(option_called(flag), task.request, value);
+      });
   refuse_type_in_name(file);
   task.out = file;
   return task;
@@ -83,21 +92,56 @@ ConvertTask convert_words(std::string_view words) {
 
 // --- The words of an export. The last word, or the first, may be no part of the path.
 
-ExportRequest view_request(const std::string& words) {
+namespace {
+
+// The flags of both: --size, --scale, --theme.
+std::string without_looks(std::string_view words, ExportRequest& request) {
+  constexpr std::array<std::string_view, 2> kThemes = {"light", "dark"};
+  constexpr int kLeast = 64, kMost = 16'384;
+  constexpr float kMostScale = 4;
+  PictureSize size;
+  const std::string_view before = without_flags(words, [&](std::string_view flag, std::string_view value) {
+    if (flag == "theme") {
+      request.dark = position(value, kThemes, "theme") == 1;
+    } else if (flag == "scale") {
+      size.scale = parse_number<float>(value, 0.5f, kMostScale);
+    } else if (flag == "size") {
+      const std::size_t by = value.find('x');
+      if (by == std::string_view::npos) refuse(fmt::format("'{}' is not WIDTHxHEIGHT", value));
+      size.width = parse_number<int>(value.substr(0, by), kLeast, kMost);
+      size.height = parse_number<int>(value.substr(by + 1), kLeast, kMost);
+    } else {
+      refuse(fmt::format("no option '--{}' of an export; there are: --size, --scale, --theme", flag));
+    }
+  });
+  if (size.width > 0)
+    request.size = size;
+  else if (size.scale != 1)
+    refuse("--scale needs --size");
+  return std::string(before);
+}
+
+}  // namespace
+
+ExportRequest view_request(const std::string& text) {
+  ExportRequest request;
+  const std::string words = without_looks(text, request);
   constexpr std::array<std::string_view, 3> kParts = {"panel", "timeline", "window"};
   const std::size_t space = words.find(' ');
   const auto part = std::ranges::find(kParts, words.substr(0, space));
   const bool named = space != std::string::npos && part != kParts.end();
-  ExportRequest request{.path = named ? words.substr(space + 1) : words};
+  request.path = named ? words.substr(space + 1) : words;
   if (named) request.part = static_cast<ViewPart>(part - kParts.begin());
   if (!request.path.ends_with(".png") && !request.path.ends_with(".svg") && !request.path.ends_with(".csv"))
     refuse("a view is written as .png, .svg or .csv");
   return request;
 }
 
-ExportRequest play_request(const std::string& words) {
+ExportRequest play_request(const std::string& text) {
   constexpr std::size_t kUsual = 80, kMost = 2000;
-  ExportRequest request{.path = words, .part = ViewPart::window, .frames = kUsual};
+  ExportRequest request{.path = {}, .part = ViewPart::window, .frames = kUsual};
+  const std::string words = without_looks(text, request);
+  request.path = words;
   const std::size_t space = words.rfind(' ');
   const std::string last = space == std::string::npos ? "" : words.substr(space + 1);
   if (!last.empty() && last.find_first_not_of("0123456789") == std::string::npos) {

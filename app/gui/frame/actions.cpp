@@ -100,7 +100,7 @@ void end_diff(Workspace& workspace, const std::string&) {
 bool has_diff(const Workspace& workspace) { return workspace.document().diff.there() != nullptr; }
 void export_view(Workspace& workspace, const std::string& text) {
   if (text.empty())
-    workspace.services.requests.add(OpenPalette{fmt::format("export {}.png", workspace.settings.panel)});
+    workspace.services.requests.add(OpenExport{});
   else
     workspace.services.requests.add(view_request(text));
 }
@@ -115,6 +115,8 @@ void browse(Workspace& workspace, const std::string& folder) {
   if (!folder.empty()) workspace.places.browse(folder);
   workspace.services.requests.add(OpenBrowser{});
 }
+
+void show_start(Workspace& workspace, const std::string&) { workspace.show_start(); }
 
 void show_panel(Workspace& workspace, const std::string& id) { workspace.settings.panel = find_panel(id).id; }
 
@@ -349,6 +351,7 @@ constexpr Argument kRequired = Argument::required;
 constexpr auto kWindowActions = std::to_array<Action>({
     {"open", "Open a path", "", kRequired, always, open},
     {"browse", "Open a model", "Ctrl+O", kOptional, always, browse},
+    {"start", "Show the start page", "Alt+Home", kNone, has_model, show_start},
     {"demo", "Open the demo model", "", kNone, always, demo},
     {"close", "Close the model", "Ctrl+W", kNone, always, close},
     {"favorite", "Toggle favorite", "", kNone, has_model, favorite},

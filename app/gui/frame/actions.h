@@ -97,7 +97,8 @@ ConvertTask convert_words(std::string_view words);
 
 // --- What the actions "export" and "export-play" are told, in words.
 
-// "map.png", "timeline plan.svg", "window all.png". Throws Error{usage} for another kind of file.
+// "map.png", "timeline plan.svg", "window all.png --size 1920x1080 --scale 2 --theme light": the size of the
+// part, logical, and the pixels of each unit. Throws Error{usage} for another kind of file.
 ExportRequest view_request(const std::string& words);
 // "load.gif", "load.png 40": with the number of frames behind it. Throws likewise.
 ExportRequest play_request(const std::string& words);

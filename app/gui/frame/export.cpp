@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -297,18 +298,25 @@ std::string numbered(const std::string& path, std::size_t frame) {
 
 }  // namespace
 
-void ViewExport::before_frame(Workspace& workspace) {
+void ViewExport::before_frame(Workspace& workspace, Window& window) {
   if (!request_)
     if (const auto wanted = workspace.services.requests.take<ExportRequest>())
-      workspace.attempt([&] { begin(workspace, *wanted); });
+      workspace.attempt([&] { begin(workspace, window, *wanted); });
   // viewers of drawings smooth edges themselves
   const bool plain = request_ && request_->path.ends_with(".svg");
   ImGuiStyle& style = ImGui::GetStyle();
   style.AntiAliasedLines = style.AntiAliasedFill = !plain;
 }
 
-void ViewExport::begin(Workspace& workspace, const ExportRequest& asked) {
-  constexpr int kSettle = 3;  // the palette closes, and what depends on the layout finds its place
+namespace {
+
+// Frames until the sheet is closed, and what depends on the layout, the theme or the scale has found its
+// place.
+constexpr int kSettle = 5;
+
+}  // namespace
+
+void ViewExport::begin(Workspace& workspace, Window& window, const ExportRequest& asked) {
   Document& document = workspace.document();
   if (asked.frames > 0) {
     if (!document.load.projection.value()) throw Error(ErrorCode::usage, "no load is projected");
@@ -322,53 +330,107 @@ void ViewExport::begin(Workspace& workspace, const ExportRequest& asked) {
   }
   frame_ = 0;
   gif_.reset();
+  tries_ = 0;
   wait_ = kSettle;
   request_ = asked;
+  if (!asked.size) return;
+  frame_of_ = {asked.size->width, asked.size->height, asked.size->scale};
+  if (asked.part != ViewPart::window) {
+    frame_of_.width += kLeastWidth / 2;
+    frame_of_.height += kLeastHeight / 2;
+  }
+  if (asked.part == ViewPart::timeline) {  // it takes a share of the window, unless a height is chosen
+    height_ = workspace.settings.layout.timeline;
+    workspace.settings.layout.timeline = static_cast<float>(asked.size->height);
+    frame_of_.height += asked.size->height;
+  }
+  window.draw_aside(frame_of_);
+}
+
+// Makes the frame larger or smaller by what the part lacks of the size asked for; true once it has that.
+bool ViewExport::fit(Workspace& workspace, Window& window, const ViewRect& part) {
+  constexpr int kMostTries = 6;
+  if (!request_->size || request_->part == ViewPart::window || ++tries_ > kMostTries) return true;
+  const PictureSize& size = *request_->size;
+  const auto lacks = [&](int wanted, float got) {
+    return static_cast<int>(std::ceil((static_cast<float>(wanted) * size.scale - got) / size.scale - 0.5f));
+  };
+  const int wide = lacks(size.width, part.high.x - part.low.x);
+  const int high = lacks(size.height, part.high.y - part.low.y);
+  if (wide == 0 && high == 0) return true;
+  frame_of_.width = std::max(frame_of_.width + wide, size.width);
+  if (request_->part == ViewPart::timeline)
+    workspace.settings.layout.timeline += static_cast<float>(high);
+  else
+    frame_of_.height = std::max(frame_of_.height + high, size.height);
+  window.draw_aside(frame_of_);
+  wait_ = kSettle;
+  return false;
 }
 
 void ViewExport::after_frame(Workspace& workspace, Window& window, const Ui& ui, const ViewRect& panel,
                              const ViewRect& timeline) {
   if (!request_ || --wait_ > 0) return;
+  ViewRect part = request_->part == ViewPart::panel      ? panel
+                  : request_->part == ViewPart::timeline ? timeline
+                                                         : ViewRect{{0, 0}, ImGui::GetIO().DisplaySize};
+  if (!fit(workspace, window, part)) return;
+  if (const auto& size = request_->size; size && request_->part != ViewPart::window) {
+    part.low = {std::round(part.low.x), std::round(part.low.y)};
+    part.high = part.low + ImVec2{std::round(static_cast<float>(size->width) * size->scale),
+                                  std::round(static_cast<float>(size->height) * size->scale)};
+  }
   bool done = true;  // also where it fails
-  workspace.attempt([&] {
-    if (request_->frames > 0) {
-      done = write_frame(workspace, window);
-    } else {
-      const ImVec2 screen = ImGui::GetIO().DisplaySize;
-      write_view(workspace, window, ui,
-                 request_->part == ViewPart::panel      ? panel
-                 : request_->part == ViewPart::timeline ? timeline
-                                                        : ViewRect{{0, 0}, screen});
-    }
-    // with the folder, which nobody has typed
-    std::error_code failed;
-    const std::string whole = std::filesystem::absolute(request_->path, failed).string();
-    if (done)
-      workspace.services.done =
-          fmt::format("Written: {}", safe_display(failed ? request_->path : whole, 120));
-  });
-  if (done) end(workspace);
+  workspace.attempt([&] { done = write(workspace, window, ui, part); });
+  if (done) end(workspace, window);
 }
 
-void ViewExport::end(Workspace& workspace) {
+// True once all is written.
+bool ViewExport::write(Workspace& workspace, Window& window, const Ui& ui, const ViewRect& part) {
+  if (request_->frames > 0) {
+    if (!write_frame(workspace, window)) return false;
+  } else {
+    write_view(workspace, window, ui, part);
+  }
+  // with the folder, which nobody has typed
+  std::error_code failed;
+  const std::string whole = std::filesystem::absolute(request_->path, failed).string();
+  workspace.services.done =
+      request_->copies ? "Copied to the clipboard"
+                       : fmt::format("Written: {}", safe_display(failed ? request_->path : whole, 120));
+  return true;
+}
+
+void ViewExport::end(Workspace& workspace, Window& window) {
   if (request_->frames > 0) workspace.document().time.set_step(step_);
+  if (height_) workspace.settings.layout.timeline = *height_;
+  height_.reset();
   request_.reset();
   gif_.reset();
+  window.draw_aside({});
 }
 
 void ViewExport::write_view(const Workspace& workspace, Window& window, const Ui& ui, const ViewRect& part) {
   const std::string& path = request_->path;
+  const auto put = [&](const std::string& words) {
+    if (request_->copies)
+      ImGui::SetClipboardText(words.c_str());
+    else
+      report::write_file(path, words);
+  };
   if (path.ends_with(".csv"))
-    return report::write_file(
-        path, view_csv(workspace.document(),
-                       request_->part == ViewPart::timeline ? "timeline" : workspace.settings.panel));
+    return put(view_csv(workspace.document(),
+                        request_->part == ViewPart::timeline ? "timeline" : workspace.settings.panel));
   if (path.ends_with(".svg"))
-    return report::write_file(path, draw_svg(*ImGui::GetDrawData(), part.low, part.high,
-                                             [&](const ImFont& font) { return face_of(ui, font); }));
+    return put(draw_svg(*ImGui::GetDrawData(), part.low, part.high,
+                        [&](const ImFont& font) { return face_of(ui, font); }));
   const auto pixel = [](float at) { return static_cast<std::uint32_t>(std::max(0.0f, at)); };
-  write_png(cropped(window.picture(), pixel(part.low.x), pixel(part.low.y), pixel(part.high.x - part.low.x),
-                    pixel(part.high.y - part.low.y)),
-            path);
+  const Picture picture = cropped(window.picture(), pixel(part.low.x), pixel(part.low.y),
+                                  pixel(part.high.x - part.low.x), pixel(part.high.y - part.low.y));
+  if (request_->copies)
+    copy_picture(picture);
+  else
+    write_png(picture, path);
 }
 
 // One frame of a play, and the cursor on for the next; true after the last.

@@ -6,74 +6,192 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/core.h>
 #include <imgui_stdlib.h>
 
 namespace loadline::gui {
+namespace {
 
-void FileBrowser::open(Workspace& workspace) {
+// Where models lie, besides what Places knows: the stores of programs, and the folders of recent models.
+std::vector<Place> places_of_models(const Workspace& workspace) {
+  constexpr std::size_t kMostRecentFolders = 3;
+  const importers::StorePlaces& stores = workspace.shelf.places();
+  std::vector<Place> places = {{"Hugging Face cache", stores.hub_cache}};
+  for (const std::string& folder : stores.lm_studio) places.push_back({"LM Studio", folder});
+  for (const std::string& folder : workspace.settings.folders)
+    places.push_back({std::filesystem::path(folder).filename().string(), folder});
+  std::vector<Place> recent;
+  for (const std::string& path : workspace.settings.recent) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    const bool known = std::ranges::find(recent, folder.string(), &Place::path) != recent.end();
+    if (!known && folder.is_absolute() && recent.size() < kMostRecentFolders)
+      recent.push_back({folder.filename().string(), folder.string()});
+  }
+  places.insert(places.end(), recent.begin(), recent.end());
+  std::erase_if(places, [](const Place& place) { return place.path.empty() || place.title.empty(); });
+  return places;
+}
+
+// "~" is how people write their home folder.
+std::string with_home(const std::string& path) {
+  const char* const home = std::getenv("HOME");
+  return home != nullptr && (path == "~" || path.starts_with("~/")) ? home + path.substr(1) : path;
+}
+
+std::string lower(std::string_view text) {
+  std::string low(text);
+  for (char& c : low) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return low;
+}
+
+std::string joined(const std::string& folder, const std::string& name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+}  // namespace
+
+void FileBrowser::open(Workspace& workspace, OpenBrowser asked) {
+  asked_ = std::move(asked);
   open_ = true;
   appearing_ = true;
-  path_ = listed_;  // not what was typed the last time
+  typed_ = false;
+  workspace.places.find(places_of_models(workspace));
   std::error_code failed;
-  if (workspace.places.folder().path.empty() && !workspace.places.listing.busy())
-    go(workspace, std::filesystem::current_path(failed).string());
+  if (writes()) {
+    const std::filesystem::path path = std::filesystem::absolute(asked_.path, failed);
+    name_ = path.filename().string();
+    return go(workspace, path.parent_path().string());
+  }
+  path_ = seen_ = listed_;  // not what was typed the last time
+  if (!workspace.places.folder().path.empty() || workspace.places.listing.busy()) return;
+  const std::filesystem::path recent =
+      workspace.settings.recent.empty() ? "" : std::filesystem::path(workspace.settings.recent.front());
+  go(workspace,
+     recent.is_absolute() ? recent.parent_path().string() : std::filesystem::current_path(failed).string());
 }
 
 void FileBrowser::go(Workspace& workspace, const std::string& folder) {
   current_ = 0;
   scroll_ = true;
+  typed_ = false;
+  path_ = seen_ = writes() ? joined(folder, name_) : folder;
   workspace.places.browse(folder.empty() ? "/" : folder);
 }
 
-std::string FileBrowser::path_of(const Workspace& workspace, std::size_t i) const {
-  return (std::filesystem::path(workspace.places.folder().path) / workspace.places.folder().entries[i].name)
-      .string();
+std::string FileBrowser::path_of(const Workspace& workspace, std::size_t row) const {
+  return joined(workspace.places.folder().path, workspace.places.folder().entries[rows_[row]].name);
 }
 
-void FileBrowser::open_model(Workspace& workspace, const std::string& path) {
+std::string FileBrowser::folder_part() const {
+  const std::string path = with_home(path_);
+  const std::size_t slash = path.rfind('/');
+  if (!path.starts_with('/') || path == listed_) return listed_;
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string FileBrowser::last_part() const {
+  const std::string path = with_home(path_);
+  if (path == listed_) return {};
+  return path.starts_with('/') ? path.substr(path.rfind('/') + 1) : path;
+}
+
+void FileBrowser::pick(Workspace& workspace, const std::string& path) {
   open_ = false;
-  workspace.open(path);
-}
-
-void FileBrowser::enter(Workspace& workspace, std::size_t i) {
-  if (i >= workspace.places.folder().entries.size()) return;
-  const FolderEntry& entry = workspace.places.folder().entries[i];
-  if (entry.folder && !entry.model)
-    go(workspace, path_of(workspace, i));
+  if (writes())
+    workspace.services.requests.add(PickedFile{asked_.asker, path});
   else
-    open_model(workspace, path_of(workspace, i));
+    workspace.open(path);
 }
 
-void FileBrowser::handle_keys(Workspace& workspace) {
-  const auto& entries = workspace.places.folder().entries;
+void FileBrowser::enter(Workspace& workspace, std::size_t row) {
+  if (row >= rows_.size()) return;
+  const FolderEntry& entry = workspace.places.folder().entries[rows_[row]];
+  if (entry.folder && (writes() || !entry.model)) return go(workspace, path_of(workspace, row));
+  pick(workspace, path_of(workspace, row));
+}
+
+// What Enter in the path line means.
+void FileBrowser::accept(Workspace& workspace) {
+  const std::string path = with_home(path_);
+  std::error_code failed;
+  if (path.empty()) return;
+  if (path == listed_ && !writes()) return enter(workspace, current_);  // the list is meant
+  if (std::filesystem::is_directory(path, failed) && (writes() || !is_model_folder(path))) {
+    focus_ = true;
+    return go(workspace, path);
+  }
+  if (writes()) {
+    if (!last_part().empty()) pick(workspace, path.starts_with('/') ? path : joined(listed_, path));
+    return;
+  }
+  if (!std::filesystem::exists(path, failed) && !rows_.empty() && folder_part() == listed_)
+    return enter(workspace, current_);
+  pick(workspace, path);  // or a name of the hub
+}
+
+void FileBrowser::handle_keys(Workspace& workspace, bool typing) {
   if (list_key_pressed(ListKey::escape)) open_ = false;
   if (workspace.places.listing.busy()) return;  // the list is not yet the one of the folder asked for
-  if (list_key_pressed(ListKey::down) && current_ + 1 < entries.size()) ++current_, scroll_ = true;
+  if (list_key_pressed(ListKey::down) && current_ + 1 < rows_.size()) ++current_, scroll_ = true;
   if (list_key_pressed(ListKey::up) && current_ > 0) --current_, scroll_ = true;
-  if (ImGui::IsAnyItemActive()) return;  // the other keys are the path's
+  if (typing || ImGui::IsAnyItemActive()) return;  // the other keys are the path's
   if (list_key_pressed(ListKey::left) || list_key_pressed(ListKey::backspace))
     go(workspace, parent_folder(workspace.places.folder().path));
-  if (list_key_pressed(ListKey::right) && current_ < entries.size() && entries[current_].folder)
+  if (current_ >= rows_.size()) return;
+  if (list_key_pressed(ListKey::right) && workspace.places.folder().entries[rows_[current_]].folder)
     go(workspace, path_of(workspace, current_));
   if (list_key_pressed(ListKey::enter)) enter(workspace, current_);
 }
 
+// A list that arrives sets the path line, unless a person is typing in it.
+void FileBrowser::take_listing(const Workspace& workspace) {
+  if (workspace.places.folder().path == listed_ && (!path_.empty() || typed_)) return;
+  listed_ = workspace.places.folder().path;
+  current_ = 0;
+  if (!typed_) path_ = seen_ = writes() ? joined(listed_, name_) : listed_;
+}
+
+// A path into another folder lists that folder.
+void FileBrowser::follow_typing(Workspace& workspace) {
+  if (path_ == seen_) return;
+  seen_ = path_;
+  typed_ = true;
+  current_ = 0;
+  scroll_ = true;
+  if (writes()) name_ = last_part();
+  if (const std::string folder = folder_part(); folder != listed_) workspace.places.browse(folder);
+}
+
+// The entries whose names hold what is typed, first those that begin with it. To write, all stay: their names
+// may be taken or avoided.
+void FileBrowser::filter(const Workspace& workspace) {
+  const auto& entries = workspace.places.folder().entries;
+  const std::string wanted = writes() || !typed_ ? std::string() : lower(last_part());
+  rows_.clear();
+  if (typed_ && folder_part() != listed_) return;
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (wanted.empty() ? writes() || entries[i].folder || entries[i].model
+                       : lower(entries[i].name).find(wanted) != std::string::npos)
+      rows_.push_back(i);
+  if (!wanted.empty())
+    std::stable_partition(rows_.begin(), rows_.end(),
+                          [&](std::size_t i) { return lower(entries[i].name).starts_with(wanted); });
+  if (current_ >= rows_.size()) current_ = 0;
+}
+
 void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
+  if (auto asked = workspace.services.requests.take<OpenBrowser>()) open(workspace, std::move(*asked));
   if (!open_) return;
-  if (workspace.places.folder().path != listed_) {
-    listed_ = workspace.places.folder().path;
-    path_ = listed_;
-    current_ = 0;
-  }
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
-  const ImVec2 size = {std::min(ui.px(760), screen.x - ui.px(80)),
-                       std::min(ui.px(560), screen.y - ui.px(80))};
+  const ImVec2 size = {std::min(ui.px(860), screen.x - ui.px(80)),
+                       std::min(ui.px(580), screen.y - ui.px(80))};
   ImGui::SetNextWindowSize(size);
   ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
-  if (appearing_) ImGui::OpenPopup("Open a model");
+  if (appearing_) ImGui::OpenPopup("files");
   focus_ = focus_ || appearing_;
   appearing_ = false;
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(18), ui.px(16)});
@@ -81,33 +199,87 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
                                       ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoScrollbar |
                                       ImGuiWindowFlags_NoNavInputs;
-  const bool visible = ImGui::BeginPopupModal("Open a model", nullptr, kFlags);
+  const bool visible = ImGui::BeginPopupModal("files", nullptr, kFlags);
   ImGui::PopStyleVar(2);
   if (!visible) return;
   {
     const FontScope font(ui.fonts.title);
-    text("Open a model");
+    text(writes() ? asked_.title : "Open a model");
   }
-  handle_keys(workspace);
+  take_listing(workspace);
   const bool typing = draw_path(workspace, ui);
-  if (!workspace.places.listing.error_text().empty())
+  follow_typing(workspace);
+  filter(workspace);
+  handle_keys(workspace, typing);
+  if (!workspace.places.listing.error_text().empty() && !typed_)
     paragraph(ui, shown(workspace.places.listing.error_text()), ui.theme->bad);
-  draw_list(workspace, ui, ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing());
-  const FolderEntry* entry = current_ < workspace.places.folder().entries.size()
-                                 ? &workspace.places.folder().entries[current_]
-                                 : nullptr;
-  if (button(ui, "Open", ButtonKind::primary, entry != nullptr)) enter(workspace, current_);
-  ImGui::SameLine();
-  if (button(ui, "Open this folder")) open_model(workspace, workspace.places.folder().path);
+  const float height = ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing();
+  draw_places(workspace, ui, {ui.px(170), height});
+  ImGui::SameLine(0, ui.px(10));
+  draw_list(workspace, ui, {0, height});
+  draw_buttons(workspace, ui, typing);
+  if (!open_) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+}
+
+void FileBrowser::draw_places(Workspace& workspace, const Ui& ui, ImVec2 size) {
+  const ChildScope child("places", size);
+  small_text(ui, "Places", ui.theme->muted);
+  const std::vector<Place> places = workspace.places.found.or_empty();  // a click asks anew
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const IdScope scope(i);
+    const bool here = places[i].path == listed_;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float height = ImGui::GetFontSize() + ui.px(8);
+    if (ImGui::Selectable("##place", here, 0, {0, height})) go(workspace, places[i].path);
+    tooltip(ui, shown(places[i].path));
+    put_text({at.x + ui.px(6), at.y + ui.px(4)}, here ? ui.theme->text : ui.theme->muted,
+             elided(shown(places[i].title), size.x - ui.px(16)));
+  }
+}
+
+void FileBrowser::draw_buttons(Workspace& workspace, const Ui& ui, bool typing) {
+  if (writes()) {
+    if (button(ui, "Choose", ButtonKind::primary, !last_part().empty())) accept(workspace);
+  } else {
+    if (button(ui, "Open", ButtonKind::primary, current_ < rows_.size())) enter(workspace, current_);
+    ImGui::SameLine();
+    if (button(ui, "Open this folder")) pick(workspace, workspace.places.folder().path);
+  }
   ImGui::SameLine();
   if (button(ui, "Cancel", ButtonKind::ghost)) open_ = false;
   ImGui::SameLine(0, ui.px(16));
-  control_text(!typing            ? "Arrows move, Enter opens, Backspace goes up"
-               : path_ == listed_ ? "Type a path, or move with the arrows; Enter opens"
-                                  : "Enter opens what is typed",
+  control_text(writes()  ? "Tab completes; Enter chooses"
+               : !typing ? "Arrows move, Enter opens, Backspace goes up"
+               : typed_  ? "Tab completes; Enter opens"
+                         : "Type to filter, or a path; Enter opens",
                ui.theme->muted);
-  if (!open_) ImGui::CloseCurrentPopup();
-  ImGui::EndPopup();
+}
+
+// The longest beginning that all entries share which begin as the last part does.
+void FileBrowser::complete(ImGuiInputTextCallbackData& field) const {
+  const std::string now(field.Buf, static_cast<std::size_t>(field.BufTextLen));
+  const std::size_t slash = now.rfind('/');
+  const std::string typed = now == listed_ ? "" : now.substr(slash == std::string::npos ? 0 : slash + 1);
+  if (now == listed_ || folder_part() != listed_) return;
+  std::string common;
+  std::size_t count = 0;
+  bool folder = false;
+  for (const FolderEntry& entry : entries_->entries) {
+    if (!lower(entry.name).starts_with(lower(typed))) continue;
+    if (count++ == 0) {
+      common = entry.name;
+      folder = entry.folder;
+    }
+    std::size_t same = 0;
+    while (same < std::min(common.size(), entry.name.size()) && common[same] == entry.name[same]) ++same;
+    common.resize(same);
+  }
+  if (count == 0 || common.size() < typed.size()) return;
+  const int from = field.BufTextLen - static_cast<int>(typed.size());
+  field.DeleteChars(from, static_cast<int>(typed.size()));
+  if (count == 1 && folder) common += '/';
+  field.InsertChars(from, common.c_str());
 }
 
 // The folder, and a path that can be typed; true while it has the keyboard.
@@ -117,34 +289,35 @@ bool FileBrowser::draw_path(Workspace& workspace, const Ui& ui) {
   ImGui::SetNextItemWidth(-ui.px(1));
   if (focus_) ImGui::SetKeyboardFocusHere();
   focus_ = false;
-  const bool typed =
-      ImGui::InputTextWithHint("##path", "a file, a model folder or org/name", &path_,
-                               ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+  entries_ = &workspace.places.folder();
+  const bool entered = ImGui::InputTextWithHint(
+      "##path", "a file, a model folder or org/name", &path_,
+      ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll |
+          ImGuiInputTextFlags_CallbackCompletion,
+      [](ImGuiInputTextCallbackData* field) {
+        static_cast<const FileBrowser*>(field->UserData)->complete(*field);
+        return 0;
+      },
+      this);
   const bool typing = ImGui::IsItemActive();
-  if (typed && path_ == listed_) {
-    enter(workspace, current_);  // nothing was typed: the list is meant
-  } else if (typed && !path_.empty()) {
-    std::error_code failed;
-    if (std::filesystem::is_directory(path_, failed) && !is_model_folder(path_)) {
-      go(workspace, path_);
-      focus_ = true;
-    } else {
-      open_model(workspace, path_);
-    }
-  }
-  return typing;
+  if (entered) accept(workspace);
+  return typing || entered;  // the key that was pressed is the line's
 }
 
-void FileBrowser::draw_list(Workspace& workspace, const Ui& ui, float height) {
-  const CardScope card(ui, "list", {0, height});
+void FileBrowser::draw_list(Workspace& workspace, const Ui& ui, ImVec2 size) {
+  const CardScope card(ui, "list", size);
   list_has_keyboard();  // handle_keys() has its arrows
-  const auto& entries = workspace.places.folder().entries;
-  if (entries.empty() && workspace.places.listing.error_text().empty())
-    empty_state(ui, workspace.places.listing.busy() ? "Reading the folder" : "Nothing here", "");
+  if (rows_.empty() && (typed_ || workspace.places.listing.error_text().empty()))
+    empty_state(ui,
+                workspace.places.listing.busy()      ? "Reading the folder"
+                : typed_ && folder_part() != listed_ ? "There is no such folder"
+                : last_part().empty() || !typed_     ? "No models and no folders here"
+                                                     : "Nothing here has such a name",
+                "");
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float line = ImGui::GetFontSize() + ui.px(10);
   for_rows_in_sight(
-      entries.size(), [&](std::size_t i) { draw_entry(workspace, ui, i); }, line);
+      rows_.size(), [&](std::size_t i) { draw_entry(workspace, ui, i); }, line);
   if (scroll_) {
     const float top = line * static_cast<float>(current_);
     const float room = ImGui::GetWindowHeight() - 2 * line;
@@ -156,15 +329,21 @@ void FileBrowser::draw_list(Workspace& workspace, const Ui& ui, float height) {
     muted(ui, fmt::format("Only the first {} entries are shown.", kMostEntries));
 }
 
-void FileBrowser::draw_entry(Workspace& workspace, const Ui& ui, std::size_t i) {
-  const FolderEntry& entry = workspace.places.folder().entries[i];
+void FileBrowser::draw_entry(Workspace& workspace, const Ui& ui, std::size_t row) {
+  const FolderEntry& entry = workspace.places.folder().entries[rows_[row]];
   const float height = ImGui::GetFontSize() + ui.px(10);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  const IdScope scope(i);
-  if (ImGui::Selectable("##entry", i == current_, ImGuiSelectableFlags_AllowDoubleClick, {width, height})) {
-    current_ = i;
-    if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) enter(workspace, i);
+  const IdScope scope(row);
+  const bool marked = row == current_ && !writes();
+  if (ImGui::Selectable("##entry", marked, ImGuiSelectableFlags_AllowDoubleClick, {width, height})) {
+    current_ = row;
+    const bool twice = ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
+    if (writes() && !entry.folder) {
+      name_ = entry.name;
+      path_ = seen_ = joined(listed_, name_);
+    }
+    if (twice) return enter(workspace, row);
   }
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const float box = ImGui::GetFontSize() * 0.8f;

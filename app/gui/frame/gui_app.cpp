@@ -43,11 +43,12 @@ void GuiApp::refresh_style() {
     ui_.fonts = load_fonts(scale);
     window_.upload_fonts();
   }
-  if (scale == styled_scale_ && styled_dark_ == workspace_.settings.dark) return;
+  const bool dark = export_.dark().value_or(workspace_.settings.dark);
+  if (scale == styled_scale_ && styled_dark_ == dark) return;
   styled_scale_ = scale;
-  styled_dark_ = workspace_.settings.dark;
+  styled_dark_ = dark;
   ui_.scale = scale;
-  ui_.theme = workspace_.settings.dark ? &dark_theme() : &light_theme();
+  ui_.theme = dark ? &dark_theme() : &light_theme();
   apply_theme(*ui_.theme, scale);
 }
 
@@ -83,7 +84,7 @@ void GuiApp::frame() {
   refresh_style();
   window_.set_full_screen(workspace_.settings.full_screen);
   if (workspace_.services.requests.take<CallAttention>()) window_.request_attention();
-  export_.before_frame(workspace_);
+  export_.before_frame(workspace_, window_);
   window_.frame([&] { shell_.draw(ui_); });
   export_.after_frame(workspace_, window_, ui_, shell_.panel_rect(), shell_.timeline_rect());
 }

@@ -115,6 +115,7 @@ class Shell {
   SelectionMenu menu_;
   Palette palette_;
   FileBrowser browser_;
+  ExportSheet export_;
   ManualSheet manual_;
   KeySheet keys_;
   bool asks_quit_ = false;          // the sheet that asks is open

@@ -38,7 +38,7 @@ class AliveList {
   std::size_t step_ = 0;
   std::string filter_;
   std::vector<plan::BlockId> blocks_;
-  std::uint64_t bytes_ = 0;
+  plan::PerSpace<std::uint64_t> bytes_ = {};
 };
 
 void AliveList::refresh(const Document& document) {
@@ -50,7 +50,8 @@ void AliveList::refresh(const Document& document) {
   of_ = document.load.projection.value();
   step_ = step;
   blocks_ = plan::alive_at(of_->timeline, of_->plan, step, plan::kAllSpaces);
-  bytes_ = plan::usage_at(of_->timeline, step, plan::kAllSpaces);
+  for (const plan::Space space : plan::kSpaceOrder)
+    bytes_[plan::index(space)] = plan::usage_at(of_->timeline, step, plan::space_bit(space));
   if (filter_.empty()) return;
   const Model& model = *document.model;
   std::erase_if(blocks_, [&](plan::BlockId id) {
@@ -58,8 +59,9 @@ void AliveList::refresh(const Document& document) {
     const auto owner = storage ? model.owners[graph::index(*storage)] : std::nullopt;
     return !owner || !table.lit[graph::index(model.nodes[graph::index(*owner)])];
   });
-  bytes_ = 0;
-  for (const plan::BlockId id : blocks_) bytes_ += of_->plan.block(id).bytes;
+  bytes_ = {};
+  for (const plan::BlockId id : blocks_)
+    bytes_[plan::index(of_->plan.block(id).space)] += of_->plan.block(id).bytes;
 }
 
 void AliveList::draw(Workspace& workspace, const Ui& ui) {
@@ -72,10 +74,14 @@ void AliveList::draw(Workspace& workspace, const Ui& ui) {
               : end ? "Alive at the end"
                     : fmt::format("Alive at step {}", format_grouped(step_)));
   const FontScope font(ui.fonts.small);
-  const std::string sum = fmt::format("{} in {}", format_bytes(bytes_), counted(blocks_.size(), "block"));
-  const std::string sorted = sum + (filter_.empty() ? ", largest first" : " that pass the filter");
-  const ImVec2 room = ImGui::GetContentRegionAvail();
-  muted(ui, text_width(sorted) <= room.x ? sorted : elided(sum, room.x));
+  // a line each: no memory holds their sum
+  for (const plan::Space space : plan::kSpaceOrder)
+    if (const std::uint64_t bytes = bytes_[plan::index(space)]; bytes > 0)
+      legend_entry(ui, ui.theme->spaces[plan::index(space)], capitalized(plan::space_title(space)),
+                   format_bytes(bytes));
+  muted(ui, elided(fmt::format("{}{}", counted(blocks_.size(), "block"),
+                               filter_.empty() ? ", largest first" : " that pass the filter"),
+                   ImGui::GetContentRegionAvail().x));
   const float spacing = ui.px(2), row = marked_row_height(ui) + spacing;
   const float left = ImGui::GetContentRegionAvail().y + spacing;
   const ChildScope child("blocks", {0, std::max(row, row * std::floor(left / row)) - spacing});  // whole rows

@@ -128,6 +128,7 @@ class OffersOf {
   void operator()(const LoadOf& load) {
     const LoadOf now = {std::string(shown_method(document_.load.asked()).id),
                         shown_order(document_.load.asked())};
+    if (load == now) of_the_time_axis();
     if (load != now) add("Use this load", {{"use-load", load.method + " " + load.order}});
     show("Show in the load", "load");
     if (load.method != now.method) add("Play it beside the load", {{"beside", load.method}});
@@ -150,6 +151,17 @@ class OffersOf {
       }
     }
     copies();
+  }
+
+  void of_the_time_axis() {
+    add("Play from here, or stop", {{"play"}});
+    add("Go to the peak", {{"time", "peak"}});
+    if (const auto failure = document_.failure())
+      add("Go to where it fails", {{"time", fmt::format("{}", failure->step)}});
+    if (!document_.axis.range.is_whole()) add("Show the whole time axis", {{"time-whole"}});
+    const bool steps = document_.axis_unit() == view::RunAxis::steps;
+    add(steps ? "Show seconds" : "Show steps", {{"unit"}});
+    apart();
   }
 
   std::vector<Offer> take() { return std::move(offers_); }

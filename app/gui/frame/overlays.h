@@ -4,6 +4,7 @@
 
 #include "app/gui/parts/theme.h"
 #include "app/gui/state/base/coordinates.h"
+#include "app/gui/state/base/window_requests.h"
 #include "app/report/does_it_run.h"
 
 #include <cstddef>
@@ -16,6 +17,7 @@
 namespace loadline::gui {
 
 class Document;
+struct FolderListing;
 class Workspace;
 
 // --- The sheet behind the verdict (advice.cpp).
@@ -127,31 +129,50 @@ class ManualSheet {
   std::string topic_;  // empty: closed
 };
 
-// --- The dialog that opens a model: a path line, a list of the folder, and the keyboard.
+// --- The dialog that opens a model, or finds a path to write to: places, a path line, a list of the folder.
 
+// What is typed filters the list, and leads into other folders; Tab completes it.
 class FileBrowser {
  public:
-  void open(Workspace& workspace);
-  bool is_open() const { return open_; }
+  // Draws it from an OpenBrowser until a path is picked or Escape is pressed.
   void draw(Workspace& workspace, const Ui& ui);
+  bool is_open() const { return open_; }
 
  private:
+  void open(Workspace& workspace, OpenBrowser asked);
+  bool writes() const { return !asked_.asker.empty(); }
+  void draw_places(Workspace& workspace, const Ui& ui, ImVec2 size);
   bool draw_path(Workspace& workspace, const Ui& ui);
-  void draw_list(Workspace& workspace, const Ui& ui, float height);
+  void draw_list(Workspace& workspace, const Ui& ui, ImVec2 size);
   void draw_entry(Workspace& workspace, const Ui& ui, std::size_t i);
-  void handle_keys(Workspace& workspace);
+  void draw_buttons(Workspace& workspace, const Ui& ui, bool typing);
+  void handle_keys(Workspace& workspace, bool typing);
+  void take_listing(const Workspace& workspace);
+  void follow_typing(Workspace& workspace);
+  void filter(const Workspace& workspace);
+  void complete(ImGuiInputTextCallbackData& field) const;
   void go(Workspace& workspace, const std::string& folder);
-  void enter(Workspace& workspace, std::size_t i);
-  void open_model(Workspace& workspace, const std::string& path);
-  std::string path_of(const Workspace& workspace, std::size_t i) const;
+  void enter(Workspace& workspace, std::size_t row);
+  void accept(Workspace& workspace);
+  void pick(Workspace& workspace, const std::string& path);
+  // The last part of the path line, which filters the list; and the folder before it.
+  std::string last_part() const;
+  std::string folder_part() const;
+  std::string path_of(const Workspace& workspace, std::size_t row) const;
 
+  OpenBrowser asked_;
   bool open_ = false;
   bool appearing_ = false;
-  bool focus_ = false;  // the path gets the keyboard at the next frame
-  std::string path_;    // the line at the top
-  std::string listed_;  // the folder that path_ was set from
-  std::size_t current_ = 0;
+  bool focus_ = false;             // the path gets the keyboard at the next frame
+  std::string path_;               // the line at the top
+  std::string seen_;               // path_ of the last frame
+  std::string listed_;             // the folder of the list
+  std::string name_;               // of the file to write
+  bool typed_ = false;             // path_ is a person's, and stays when a list arrives
+  std::vector<std::size_t> rows_;  // the entries that are listed
+  std::size_t current_ = 0;        // among rows_
   bool scroll_ = false;
+  const FolderListing* entries_ = nullptr;  // while the path line is drawn, for its completion
 };
 
 }  // namespace loadline::gui

@@ -138,6 +138,10 @@ void Shell::draw(const Ui& ui) {
   TimeAxis& axis = workspace_.document().axis;
   axis.room.reset();
   axis.panel.reset();
+  if (axis.lent && workspace_.settings.panel != "lifetimes") {
+    if (axis.range == *axis.lent) axis.range = {};
+    axis.lent.reset();
+  }
   // the frame after an idle time would play all of it at once
   constexpr double kLongestFrame = 0.1;
   workspace_.document().time.advance(std::min(static_cast<double>(ImGui::GetIO().DeltaTime), kLongestFrame));
@@ -165,8 +169,8 @@ void Shell::draw(const Ui& ui) {
     ImGui::SetCursorPos({0, room.y - ui.px(kJobs)});
     draw_jobs(ui, ui.px(kJobs));
   }
-  if (workspace_.services.requests.take<OpenBrowser>()) browser_.open(workspace_);
   browser_.draw(workspace_, ui);
+  export_.draw(workspace_, ui, browser_.is_open());
   manual_.draw(workspace_, ui);
   menu_.draw(workspace_, ui, panel_rect_.low + ImVec2{ui.px(40), ui.px(40)});
   palette_.draw(workspace_, ui);

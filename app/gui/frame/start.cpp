@@ -120,8 +120,12 @@ class StartPanel final : public Panel {
       if (ImGui::Selectable("##lesson", false, 0, {width, height})) wanted = lesson.id;
       tooltip(ui, shown(lesson.question));
       const bool done = workspace.lesson.finished.contains(lesson.id);
-      const float mark = done ? text_width("done") + ui.px(12) : 0;
-      if (done) put_text_before(at.x + width - ui.px(10), at.y + ui.px(5), ui.theme->good, "done");
+      std::string words = done ? "done" : "";
+      if (const auto left = workspace.lesson.left_at(lesson.id); left && !done)
+        words = fmt::format("{} of {}", left->first + 1, left->second);
+      const float mark = words.empty() ? 0 : text_width(words) + ui.px(12);
+      put_text_before(at.x + width - ui.px(10), at.y + ui.px(5), done ? ui.theme->good : ui.theme->muted,
+                      words);
       put_text({at.x + ui.px(10), at.y + ui.px(5)}, ui.theme->text,
                elided(shown(lesson.title), width - ui.px(20) - mark));
     }
@@ -143,8 +147,9 @@ class StartPanel final : public Panel {
                missing_part(model).empty();
       });
       ImGui::SameLine(0, ui.px(12));
-      muted(ui, fmt::format("{} of {} run, with a prompt of {} tokens", run,
-                            counted(shelf.models().size(), "model"), report::kUsualPrompt));
+      muted(ui, fmt::format("{} of {} {}, with a prompt of {} tokens", run,
+                            counted(shelf.models().size(), "model"), run == 1 ? "runs" : "run",
+                            report::kUsualPrompt));
     }
     const ChildScope list("list");
     const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
@@ -183,7 +188,10 @@ class StartPanel final : public Panel {
         ImGui::Selectable("##model", false, ImGuiSelectableFlags_AllowItemOverlap, {width, height}) &&
         !model.gone;
     const bool hot = ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenOverlapped);
-    tooltip(ui, shown(model.stored.path));
+    const auto [color, words] = verdict_words(ui, model);
+    const std::string better = better_words(facts);
+    tooltip(ui,
+            fmt::format("{}\n{}{}", words, better.empty() ? "" : better + "\n", shown(model.stored.path)));
     const float pad = ui.px(10), first = at.y + ui.px(5), second = at.y + ui.px(25);
     draw_thumbnail(ui, facts, {at.x + pad, at.y + (height - ui.px(float(kThumbHeight))) / 2});
     const float text_left = at.x + pad + ui.px(float(kThumbWidth) + 14);
@@ -192,16 +200,20 @@ class StartPanel final : public Panel {
              elided(shown(model.stored.name), verdict_left - text_left - ui.px(16)));
     const ImVec2 answer_at = {verdict_left, first};
     const float answer_width = at.x + width - verdict_left - ui.px(row != nullptr ? 96 : 10);
-    const auto [color, words] = verdict_words(ui, model);
     ImGui::GetWindowDrawList()->AddCircleFilled({answer_at.x + ui.px(4), first + ImGui::GetFontSize() / 2},
                                                 ui.px(4), color);
-    put_text({answer_at.x + ui.px(16), first}, ui.theme->text, elided(words, answer_width - ui.px(16)));
+    // what has no room, the context, goes below, where nothing else stands there
+    const std::size_t comma = words.rfind(", ");
+    const bool cut =
+        better.empty() && comma != std::string::npos && text_width(words) > answer_width - ui.px(16);
+    put_text({answer_at.x + ui.px(16), first}, ui.theme->text,
+             elided(cut ? words.substr(0, comma) : words, answer_width - ui.px(16)));
     {
       const FontScope font(ui.fonts.small);
       put_text({text_left, second}, ui.theme->muted,
                elided(about(model), verdict_left - text_left - ui.px(16)));
       put_text({answer_at.x + ui.px(16), second}, ui.theme->muted,
-               elided(better_words(facts), answer_width - ui.px(16)));
+               elided(cut ? words.substr(comma + 2) : better, answer_width - ui.px(16)));
     }
     if (row != nullptr) {
       ImGui::SetCursorScreenPos({at.x + width - ui.px(92), at.y + (height - ImGui::GetFrameHeight()) / 2});

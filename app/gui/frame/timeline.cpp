@@ -77,7 +77,8 @@ class TimelinePanel final : public Panel {
   std::shared_ptr<const load::Projection> projection_, ghost_;
   std::shared_ptr<const UploadResult> upload_;
   Key key_;
-  std::optional<TimelineShape> shape_;  // until the user chooses, as the kind of memory has it
+  std::optional<TimelineShape> shape_;    // until the user chooses, as the kind of memory has it
+  std::optional<PlotArea> failure_flag_;  // where it was drawn last
   TimelinePlot plot_;
   std::shared_ptr<const load::Projection> selected_of_;  // what the next two are of
   std::optional<graph::StorageId> selected_storage_;
@@ -207,6 +208,12 @@ void TimelinePanel::draw_beside(Document& document, const Ui& ui) {
 
 void TimelinePanel::draw_legend(const Ui& ui, float right) {
   const auto room_for = [&](float width) { return ImGui::GetCursorPosX() + width <= right; };
+  // where not all have room, the figures go: the plot names its peaks
+  float all = 0;
+  for (const plan::Space space : plan::kSpaceOrder)
+    if (const std::uint64_t bytes = projection_->timeline.peaks[plan::index(space)].bytes; bytes > 0)
+      all += legend_width(ui, capitalized(plan::space_title(space)), format_bytes(bytes)) + ui.px(16);
+  const bool figures = room_for(all);
   bool first = true;
   const float top = ImGui::GetCursorPosY();
   const auto entry = [&](ImU32 color, std::string_view words, const std::string& figure,
@@ -222,7 +229,7 @@ void TimelinePanel::draw_legend(const Ui& ui, float right) {
     const plan::Peak& peak = projection_->timeline.peaks[plan::index(space)];
     if (peak.bytes == 0) continue;
     entry(ui.theme->spaces[plan::index(space)], capitalized(plan::space_title(space)),
-          format_bytes(peak.bytes),
+          figures ? format_bytes(peak.bytes) : "",
           fmt::format("{}: at most {} bytes, first at step {}{}", capitalized(plan::space_title(space)),
                       format_grouped(peak.bytes), format_grouped(peak.step),
                       space == plan::Space::page_cache
@@ -284,12 +291,14 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   const auto failure = document.failure();
   if (failure) plot_.mark(ui, frame, x_of(failure->step), ui.theme->bad);
   draw_peaks(ui, frame);
+  failure_flag_.reset();
   if (failure) label_failure(ui, frame, *failure);
   each_mark([&](const plan::Mark& mark) {
     plot_.label_mark(ui, frame, x_of(mark.step), ui.theme->raised, mark.label);
   });
   if (document.hover.value()) draw_value(document, ui, frame, *document.hover.value());
-  if (strip > 0) draw_selection(document, ui, frame, at.y + size.y - strip);
+  // a click in this frame may have selected something else
+  if (strip > 0 && document.selected_tensor()) draw_selection(document, ui, frame, at.y + size.y - strip);
   ImGui::PopClipRect();
 }
 
@@ -299,7 +308,8 @@ void TimelinePanel::label_failure(const Ui& ui, const TimelinePlot::Frame& frame
   const FontScope font(ui.fonts.small);
   const std::string name =
       elided_front(shown(failure.label), std::min(ui.px(260), frame.area.width() * 0.4f));
-  plot_.label_mark(ui, frame, x_of(failure.step), ui.theme->bad, "fails at " + name);
+  failure_flag_ = plot_.label_mark(ui, frame, x_of(failure.step), ui.theme->bad,
+                                   fmt::format("fails at step {}: {}", format_grouped(failure.step), name));
 }
 
 // In the room at the left that the panel above leaves: the moment under the mouse, or at the cursor.
@@ -439,7 +449,17 @@ void TimelinePanel::handle_mouse(Document& document, const Ui& ui, const Timelin
   zoom_with_mouse(document.axis.range, share, frame.area.width());
   const std::size_t step = view::step_at_x(projection_->timeline, projection_->plan.steps.size(), key_.axis,
                                            share * plot_.curves().length);
+  const auto failure = document.failure();
+  if (failure && failure_flag_ && ImGui::IsMouseHoveringRect(failure_flag_->low, failure_flag_->high)) {
+    if (ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.time.set_step(failure->step);
+    return hover_card(ui, [&] { describe(document, ui, failure->step); });
+  }
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.time.set_step(step);
+  if (is_right_clicked()) {
+    document.time.set_step(step);
+    return document.select_for_menu(
+        LoadOf{std::string(shown_method(document.load.asked()).id), shown_order(document.load.asked())});
+  }
   document.hover.set_step(step);
   hover_card(ui, [&] { describe(document, ui, step); });
 }

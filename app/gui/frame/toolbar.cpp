@@ -93,9 +93,16 @@ std::string changed_text(const Document& document) {
 void draw_changed(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   const std::vector<const load::LoadOption*> changed = changed_options(document);
-  if (changed.empty()) return;
   const FontScope font(ui.fonts.small);
-  muted(ui, "Press to reset:");
+  ImGui::AlignTextToFramePadding();  // as high without buttons: nothing below moves with the first change
+  for (const std::string_view id : {"undo", "redo"}) {
+    const Action& action = *find_action(id);
+    if (button(ui, id == "undo" ? "Undo" : "Redo", ButtonKind::ghost, action.enabled(workspace)))
+      run_action(workspace, id);
+    tooltip(ui, fmt::format("{} ({})", action.title, action.shortcut));
+    ImGui::SameLine(0, ui.px(4));
+  }
+  muted(ui, changed.empty() ? "All options are at their defaults" : "Press to reset:");
   std::vector<std::string_view> reset;
   const auto offer = [&](const std::string& words, std::vector<std::string_view> ids) {
     continue_line(ui, 6, button_width(words));
@@ -195,6 +202,8 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   if (workspace.services.requests.take<OpenAdvice>()) ImGui::OpenPopup("advice");
   ImGui::SetNextWindowPos({at.x, at.y + size.y + ui.px(6)});
   ImGui::SetNextWindowSize({ui.px(440), 0});
+  ImGui::SetNextWindowSizeConstraints({0, 0},
+                                      {ui.px(440), ImGui::GetIO().DisplaySize.y - at.y - size.y - ui.px(20)});
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
   const bool open = ImGui::BeginPopup("advice");
   if (open) {
@@ -210,7 +219,7 @@ void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) 
   if (button(ui, options_label(document))) ImGui::OpenPopup("options");
   tooltip(ui, "All load options" + changed_text(document));
   ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + ui.px(6)});
-  ImGui::SetNextWindowSize({ui.px(460), std::min(ui.px(560), ImGui::GetIO().DisplaySize.y - ui.px(80))});
+  ImGui::SetNextWindowSize({ui.px(460), std::min(ui.px(860), ImGui::GetIO().DisplaySize.y - ui.px(80))});
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
   if (!ImGui::BeginPopup("options")) return;
   draw_changed(workspace, ui);
@@ -283,6 +292,12 @@ void Toolbar::draw(Workspace& workspace, const Ui& ui, float height) {
   const float frame = ImGui::GetFrameHeight();
   const bool model = workspace.document().model != nullptr;
   load_line_mark(ui, {ui.px(28), middle}, ui.px(11));
+  bool start = false;  // once all is drawn: what follows is about the model
+  if (model) {
+    ImGui::SetCursorPos({ui.px(14), middle - frame / 2});
+    start = press_area(ui, "start", {ui.px(28), frame});
+    tooltip(ui, fmt::format("What runs on this machine? ({})", find_action("start")->shortcut));
+  }
   const Shown shown = model ? shown_in(ui, width) : Shown();
   const float buttons = buttons_width(ui, model, shown.sheets, shown.open);
   ImGui::SetCursorPos({ui.px(kMark), middle - frame / 2});
@@ -302,6 +317,7 @@ void Toolbar::draw(Workspace& workspace, const Ui& ui, float height) {
   }
   ImGui::SetCursorPos({width - buttons, middle - frame / 2});
   draw_buttons(workspace, ui, shown);
+  if (start) run_action(workspace, "start");
 }
 
 // --- One tab for each open model, as wide as its name while there is room for all.

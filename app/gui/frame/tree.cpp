@@ -314,9 +314,9 @@ void TreePanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (seen_model_ != document.id) reset(document);
   if (seen_selection_ != document.history.count() || seen_scale_ != ui.scale) reveal(document);
   seen_scale_ = ui.scale;
-  follow_filter(document);
-  if (stale_) unfold(document);
   draw_filter(workspace, ui);
+  follow_filter(document);  // behind the field: the totals of what it held are gone once it is cleared
+  if (stale_) unfold(document);
   if (const auto diff = document.diff.result.value()) draw_comparison(workspace, *diff, ui);
   const FontScope font(ui.fonts.small);
   const ChildScope child("lines");

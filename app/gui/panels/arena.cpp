@@ -288,6 +288,7 @@ class ArenaPanel final : public Panel {
   void paint_strip(const Ui& ui, const Layout& at) const;
   void paint_levels(const Ui& ui, const Layout& at, std::vector<PlotArea>& taken) const;
   void paint_selection(const Document& document, const Ui& ui, const Layout& at);
+  std::optional<Selected> meant_by(const Document& document, std::uint32_t buffer) const;
   void handle_mouse(Document& document, const Ui& ui, const Layout& at);
   void describe(const Ui& ui, std::uint32_t buffer, std::uint64_t tick) const;
   void describe_tick(const Ui& ui, double tick, std::string_view what) const;
@@ -480,6 +481,18 @@ void ArenaPanel::paint_selection(const Document& document, const Ui& ui, const L
   for (const std::uint32_t buffer : selected_buffers_) outline(ui, at, buffer, ui.theme->highlight, 2.5f);
 }
 
+// What a buffer holds: a tensor, else a block of the load that is shown, else a value of the pass, which
+// stands for the operator from which on it is alive. Nothing for the buffers of a file.
+std::optional<Selected> ArenaPanel::meant_by(const Document& document, std::uint32_t buffer) const {
+  const ArenaProblem& problem = *scene_->of;
+  if (const auto tensor = problem.tensor(buffer)) return *tensor;
+  if (!problem.blocks.empty() && problem.of.projection == document.load.projection.value())
+    return problem.blocks[buffer];
+  if (!problem.values.empty() && problem.of.model == document.model)
+    return OperatorAt{problem.problem.buffers[buffer].lower};
+  return std::nullopt;
+}
+
 void ArenaPanel::handle_mouse(Document& document, const Ui& ui, const Layout& at) {
   if (!ImGui::IsItemHovered()) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -497,6 +510,8 @@ void ArenaPanel::handle_mouse(Document& document, const Ui& ui, const Layout& at
   outline(ui, at, *buffer, ui.theme->highlight, 2);
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left))
     if (const auto tensor = scene_->of->tensor(*buffer)) document.select(*tensor);
+  if (const auto meant = is_right_clicked() ? meant_by(document, *buffer) : std::nullopt)
+    return document.select_for_menu(*meant);
   if (!ImGui::IsMouseDown(ImGuiMouseButton_Right))
     hover_card(ui, [&] { describe(ui, *buffer, whole(tick)); });
 }

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,9 @@
 
 namespace loadline::gui {
 namespace {
+
+constexpr float kLabels = 0.3f;  // share of a line
+constexpr std::string_view kAsker = "convert", kFormat = "to", kType = "outtype";
 
 exporters::ConvertRequest first_request() {
   exporters::ConvertRequest request;
@@ -71,6 +75,10 @@ class ConvertPanel final : public Panel {
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
   void draw_form(Workspace& workspace, const Ui& ui);
+  void draw_option(const Document& document, const Ui& ui, const Option<exporters::ConvertRequest>& option);
+  void draw_target(Workspace& workspace, const Ui& ui);
+  void draw_start(Workspace& workspace, const Ui& ui);
+  void weigh(Workspace& workspace);
   void draw_summary(Workspace& workspace, const Ui& ui);
   void draw_progress(Workspace& workspace, const Ui& ui);
   void draw_room(const Workspace& workspace, const Ui& ui);
@@ -80,10 +88,11 @@ class ConvertPanel final : public Panel {
   const exporters::Exporter& exporter() const;
   exporters::OutputKind kind() const { return exporter().kind(task().request.layout); }
   // What decides how the new file is laid out, as words.
-  std::vector<std::string> form() const;
+  static std::vector<std::string> form(const ConvertTask& task);
 
   OptionControls controls_;
-  std::optional<std::vector<std::string>> weighed_;  // the options that the document weighed last
+  // The options that the document weighed last, and those without the type, for which it weighed all types.
+  std::optional<std::vector<std::string>> weighed_, types_weighed_;
   std::uint64_t seen_model_ = 0;
   exporters::ConvertRequest request_ = first_request();
   std::string out_;
@@ -126,12 +135,11 @@ ConvertTask ConvertPanel::task() const {
   return task;
 }
 
-std::vector<std::string> ConvertPanel::form() const {
-  const ConvertTask now = task();
+std::vector<std::string> ConvertPanel::form(const ConvertTask& now) {
   std::vector<std::string> words;
   for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
     words.push_back(print_option(option.kind, option.get(now.request)));
-  words.push_back(out_);  // whose extension may contradict the format
+  words.push_back(now.out);  // whose extension may contradict the format
   return words;
 }
 
@@ -142,22 +150,16 @@ void ConvertPanel::draw_content(Workspace& workspace, const Ui& ui) {
     suggest(document);
     measured_.clear();
     weighed_.reset();
+    types_weighed_.reset();
   }
   if (!document.checks.suggested.empty()) {
     workspace.attempt([&] { take(document.checks.suggested); });
     document.checks.suggested.clear();
     if (out_ == suggested_) suggest(document);  // another format ends otherwise
   }
-  // a tensor may have no place in the format, or the options none in the exporter
-  if (std::vector<std::string> now = form(); weighed_ != now) {
-    weighed_ = std::move(now);
-    document.checks.weigh_convert(task());
-  }
-  if (measured_ != out_) {
-    measured_ = out_;
-    workspace.transfers.measure_disk(out_);
-  }
-  const float form = std::min(ui.px(420), ImGui::GetContentRegionAvail().x * 0.55f);
+  if (auto picked = workspace.services.requests.take_picked(kAsker)) out_ = std::move(*picked);
+  weigh(workspace);
+  const float form = std::min(ui.px(540), ImGui::GetContentRegionAvail().x * 0.6f);
   {
     const CardScope card(ui, "form", {form, 0});
     draw_form(workspace, ui);
@@ -167,23 +169,78 @@ void ConvertPanel::draw_content(Workspace& workspace, const Ui& ui) {
   draw_summary(workspace, ui);
 }
 
-void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
+// A tensor may have no place in the format, or the options none in the exporter.
+void ConvertPanel::weigh(Workspace& workspace) {
   Document& document = workspace.document();
-  const auto target = [this] { return std::pair(&exporter(), kind()); };
-  const auto before = target();
-  heading(ui, "Write as");
-  ImGui::SetNextItemWidth(field(ui, "To", 0.12f));
+  if (std::vector<std::string> now = form(task()); weighed_ != now) {
+    weighed_ = std::move(now);
+    document.checks.weigh_convert(task());
+    ConvertTask any_type = task();
+    any_type.request.outtype.clear();
+    std::vector<std::string> rest = form(any_type);
+    if (types_weighed_ != rest && exporters::takes_option(exporter(), kType)) {
+      types_weighed_ = std::move(rest);
+      std::vector<std::string> words = find_option(exporters::convert_options(), kType)->choices();
+      words.emplace_back();
+      document.checks.weigh_types(task(), words);
+    }
+  }
+  if (measured_ != out_) {
+    measured_ = out_;
+    workspace.transfers.measure_disk(out_);
+  }
+}
+
+// With what people know a format by, and with the size of the file beside each type.
+void ConvertPanel::draw_option(const Document& document, const Ui& ui,
+                               const Option<exporters::ConvertRequest>& option) {
+  OptionLook look = plain_look(option, request_);
+  if (option.id == kFormat) {
+    look.can_be_unset = false;
+    for (load::OptionWord& row : look.words) row.shown = exporters::find_exporter(row.word).name;
+  }
+  if (option.id == kType) {
+    const std::vector<TypeOffer>& offers = document.checks.type_offers.or_empty();
+    const auto words_of = [&](const std::string& word) -> std::string {
+      const auto found = std::ranges::find(offers, word, &TypeOffer::word);
+      return found == offers.end() ? "" : found->bytes ? format_bytes(*found->bytes) : "not possible";
+    };
+    for (load::OptionWord& row : look.words) row.beside = words_of(row.word);
+    look.unset_beside = words_of("");
+    // the largest first, what cannot be written last
+    std::ranges::stable_sort(look.words, std::greater<>(), [&](const load::OptionWord& row) {
+      const auto found = std::ranges::find(offers, row.word, &TypeOffer::word);
+      return found == offers.end() ? 0 : found->bytes.value_or(0);
+    });
+  }
+  controls_.draw_line(
+      ui, look, [&](std::string_view word) { set_option(option, request_, word); }, kLabels);
+}
+
+void ConvertPanel::draw_target(Workspace& workspace, const Ui& ui) {
+  const float browse = text_width("Browse") + 2 * ImGui::GetStyle().FramePadding.x + ui.px(6);
+  ImGui::SetNextItemWidth(field(ui, kind() == exporters::OutputKind::folder ? "Folder" : "File", kLabels) -
+                          browse);
   ImGui::InputText("##out", &out_);
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(out_));
-  ImGui::Dummy({0, ui.px(4)});
+  ImGui::SameLine(0, ui.px(6));
+  if (button(ui, "Browse"))
+    workspace.services.requests.add(OpenBrowser{std::string(kAsker), "Write the model to", out_});
+}
+
+void ConvertPanel::draw_start(Workspace& workspace, const Ui& ui) {
+  const Document& document = workspace.document();
   const Model& model = *document.model;
-  const bool usable = use_misfit(model).empty() && document.checks.convert_fit.error_text().empty() &&
-                      !workspace.transfers.conversion.busy();
-  if (button(ui, workspace.transfers.conversion.busy() ? "Converting" : "Convert", ButtonKind::primary,
-             usable))
+  const bool busy = workspace.transfers.conversion.busy();
+  const bool usable = use_misfit(model).empty() && document.checks.convert_fit.error_text().empty() && !busy;
+  if (button(ui, busy ? "Converting" : "Convert", ButtonKind::primary, usable))
     workspace.attempt([&] { workspace.transfers.convert(workspace.document(), task()); });
+  if (const auto& planned = document.checks.convert_fit.value(); planned && usable) {
+    ImGui::SameLine(0, ui.px(10));
+    control_text(format_bytes(exporters::total_bytes(planned->layout)), ui.theme->muted);
+  }
   if (workspace.transfers.disk.value() && workspace.transfers.disk.value()->exists &&
-      !request_.write.overwrite && !workspace.transfers.conversion.busy()) {
+      !request_.write.overwrite && !busy) {
     badge_line(ui, "exists", ui.theme->warning, "The file is there already.", ui.theme->text);
     if (button(ui, "Replace it")) request_.write.overwrite = true;
   }
@@ -192,11 +249,24 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
   else if (!document.checks.convert_fit.error_text().empty())
     paragraph(ui, "Cannot be written with these options: " + shown(document.checks.convert_fit.error_text()),
               ui.theme->bad);
+}
+
+// What everybody decides comes first: the format, the type, the file. The rest has defaults.
+void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
+  const Document& document = workspace.document();
+  const auto target = [this] { return std::pair(&exporter(), kind()); };
+  const auto before = target();
+  const auto takes = [&](std::string_view id) { return exporters::takes_option(exporter(), id); };
+  heading(ui, "Write as");
+  for (const std::string_view id : {kFormat, kType})
+    if (takes(id)) draw_option(document, ui, *find_option(exporters::convert_options(), id));
+  draw_target(workspace, ui);
+  ImGui::Dummy({0, ui.px(4)});
+  draw_start(workspace, ui);
   ImGui::Dummy({0, ui.px(8)});
+  heading(ui, "More options");
   for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
-    if (exporters::takes_option(exporter(), option.id))
-      controls_.draw_line(ui, plain_look(option, request_),
-                          [&](std::string_view word) { set_option(option, request_, word); });
+    if (option.id != kFormat && option.id != kType && takes(option.id)) draw_option(document, ui, option);
   if (target() != before && out_ == suggested_) suggest(document);
 }
 

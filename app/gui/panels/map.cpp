@@ -117,7 +117,7 @@ class MapPanel final : public Panel {
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override {
-    const float legend = ui.px(30);
+    const float legend = std::max(legend_, ui.px(30));
     draw_toolbar(workspace, ui);
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const ImVec2 size = {room.x, room.y - legend};
@@ -171,6 +171,7 @@ class MapPanel final : public Panel {
   std::vector<Tile> tiles_;
   std::vector<ImU32> colors_;    // parallel to tiles_
   std::vector<int> categories_;  // parallel to tiles_: what the legend calls it, -1 = nothing
+  float legend_ = 0;             // its height in the last frame
   int dimmed_except_ = -1;       // category under the mouse in the legend
   // At the time cursor; empty while that rests at the peak. The second is of the load played in step.
   std::array<HeldBytes, 2> held_bytes_;
@@ -510,11 +511,13 @@ constexpr std::string_view kAllocatedHelp =
 void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Model& model = *document.model;
+  constexpr int kMostLines = 3;
   ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ui.px(2));
+  const float top = ImGui::GetCursorScreenPos().y;
   dimmed_except_ = -1;
   bool first = true;
   const auto entry = [&](int category, ImU32 color, std::string_view words, std::string_view figure) {
-    if (!first && !continue_line(ui, 16, legend_width(ui, words, figure))) return;
+    if (!first) continue_line(ui, 16, legend_width(ui, words, figure));
     first = false;
     if (legend_entry(ui, color, words, figure)) dimmed_except_ = category;
   };
@@ -529,11 +532,13 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
         paint_space(ui, space, corner, corner + ImVec2{square, square});
         tooltip(ui, kAllocatedHelp);
       }
-    return entry(-1, dimmed(ui, theme.neutral), "not loaded yet", "");
+    entry(-1, dimmed(ui, theme.neutral), "not loaded yet", "");
   }
   if (!unfit_.empty()) entry(-1, theme.bad, "finds no room", format_bytes(unfit_.front()));
-  dimmed_except_ =
-      coloring_legend(ui, model, workspace.settings.color_by, document.diff.result.value().get(), first);
+  if (held().empty())
+    dimmed_except_ = coloring_legend(ui, model, workspace.settings.color_by,
+                                     document.diff.result.value().get(), first, kMostLines);
+  legend_ = ImGui::GetItemRectMax().y - top + ui.px(8);
 }
 
 }  // namespace

@@ -302,6 +302,7 @@ class MetadataPanel final : public Panel {
   void draw_search(Document& document, const Ui& ui);
   void draw_rows(Document& document, const Ui& ui);
   void draw_row(Document& document, const Ui& ui, std::size_t entry);
+  static void draw_menu(const graph::MetaEntry& entry, const Ui& ui);
   void scroll_to_entry(const Document& document);
   void move_entry(Document& document, const Ui& ui);
 
@@ -397,6 +398,27 @@ void MetadataPanel::draw_rows(Document& document, const Ui& ui) {
   ImGui::EndTable();
 }
 
+// Looks like the menu of what is selected.
+void MetadataPanel::draw_menu(const graph::MetaEntry& entry, const Ui& ui) {
+  const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
+  if (!ImGui::BeginPopup("menu of the entry")) return;
+  small_text(ui, elided_name("metadata  " + shown(beginning(entry.key, kMostLine)), ui.px(340)),
+             ui.theme->muted);
+  ImGui::Dummy({ui.px(220), 0});
+  if (ImGui::Selectable("Copy the key")) ImGui::SetClipboardText(safe_display(entry.key).c_str());
+  const auto* const text = std::get_if<std::string>(&entry.value);
+  if (std::holds_alternative<graph::MetaArray>(entry.value)) {
+    muted(ui, "Its elements are copied from the list at the right.");
+  } else if (ImGui::Selectable("Copy the value")) {
+    const std::string value = text != nullptr ? *text : graph::meta_text(entry.value);
+    std::string words;
+    for_each_line(value, [&](std::string_view line) { words += safe_display(line) + "\n"; });
+    words.pop_back();
+    ImGui::SetClipboardText(words.c_str());
+  }
+  ImGui::EndPopup();
+}
+
 void MetadataPanel::draw_row(Document& document, const Ui& ui, std::size_t entry) {
   const graph::MetaEntry& row = document.model->graph->metadata[entry];
   const IdScope scope(entry);
@@ -405,6 +427,12 @@ void MetadataPanel::draw_row(Document& document, const Ui& ui, std::size_t entry
     document.metadata.look_at(entry);
     seen_look_ = document.metadata.looks();  // it is in sight
   }
+  if (is_right_clicked()) {
+    document.metadata.look_at(entry);
+    seen_look_ = document.metadata.looks();
+    ImGui::OpenPopup("menu of the entry");
+  }
+  draw_menu(row, ui);
   const FontScope font(ui.fonts.mono);
   name_text(ui, beginning(row.key, kMostLine), 0, ui.theme->text);
   const ImU32 second = selected ? ui.theme->text : ui.theme->muted;

@@ -38,8 +38,7 @@ float scale_of(const inspect::ValueCells& cells, CellValue show) {
 ImU32 color_of(const Ui& ui, float value, float most) {
   if (!std::isfinite(value)) return ui.theme->bad;
   const float share = most > 0 ? std::sqrt(std::min(std::abs(value) / most, 1.0f)) : 0;
-  return mix(ui.theme->raised,
-             ui.theme->spaces[plan::index(value < 0 ? plan::Space::device : plan::Space::host)], share);
+  return mix(ui.theme->raised, ui.theme->category(value < 0 ? 0 : 4), share);
 }
 
 // Half or twice as much around `at`, a share of the range; at least four.

@@ -152,6 +152,7 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
   for (const ComboRow& row : rows)
     if (!row.beside.empty())
       room = std::max(room, text_width(shown(row.label)) + ui.px(24) + text_width(shown(row.beside)));
+  if (room > 0) room = std::max(room, ImGui::GetContentRegionAvail().x);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const IdScope scope(i);
     if (!rows[i].heading.empty() && (i == 0 || rows[i].heading != rows[i - 1].heading))
@@ -176,8 +177,58 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
   return combo(ui, id, width, preview, views, current);
 }
 
+namespace {
+
+// The one slider into which a number is typed.
+struct TypedNumber {
+  ImGuiID id = 0;  // 0: none
+  std::string text = {};
+  std::uint64_t before = 0;  // what the slider held before the first click of the two
+  bool fresh = false;
+};
+TypedNumber& typed_number() {
+  static TypedNumber typed;
+  return typed;
+}
+
+// "8192", "8,192", "8k": as people write tokens, in steps of 1,024.
+std::optional<std::uint64_t> number_with_unit(std::string text) {
+  std::erase_if(text, [](char c) { return c == ',' || c == ' '; });
+  std::uint64_t unit = 1;
+  if (text.ends_with('k') || text.ends_with('K')) unit = 1024;
+  if (text.ends_with('M')) unit = 1024 * 1024;
+  if (unit > 1) text.pop_back();
+  const auto number = text_as<std::uint64_t>(text);
+  if (!number || *number > UINT64_MAX / unit) return std::nullopt;
+  return *number * unit;
+}
+
+// True when the value changed.
+bool number_field(float width, std::uint64_t& value, std::uint64_t least, std::uint64_t most) {
+  TypedNumber& typed = typed_number();
+  ImGui::SetNextItemWidth(width);
+  const bool fresh = std::exchange(typed.fresh, false);
+  if (fresh) ImGui::SetKeyboardFocusHere();
+  const bool entered = ImGui::InputText(
+      "##typed", &typed.text, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+  const bool taken = entered || ImGui::IsItemDeactivatedAfterEdit();
+  if (!fresh && !ImGui::IsItemActive() && !ImGui::IsItemActivated()) typed.id = 0;
+  const auto number = taken ? number_with_unit(typed.text) : std::nullopt;
+  if (!number || std::clamp(*number, least, most) == value) return false;
+  value = std::clamp(*number, least, most);
+  return true;
+}
+
+}  // namespace
+
 bool number_slider(const Ui& ui, const char* id, float width, std::uint64_t& value, std::uint64_t least,
-                   std::uint64_t most, std::string_view hint) {
+                   std::uint64_t most, std::string_view hint, std::string_view words) {
+  TypedNumber& typed = typed_number();
+  const ImGuiID own = ImGui::GetID(id);
+  if (typed.id == own) {
+    const IdScope scope(id);
+    return number_field(width, value, least, most);
+  }
   ImGui::SetNextItemWidth(width);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   // signed: a logarithmic scale that begins at 0 needs it
@@ -192,8 +243,11 @@ bool number_slider(const Ui& ui, const char* id, float width, std::uint64_t& val
   for (const ImGuiCol color : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive,
                                ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive})
     ImGui::PushStyleColor(color, with_alpha(ui.theme->raised, 0));
-  const bool moved = ImGui::SliderScalar(id, ImGuiDataType_S64, &number, &low, &high, "%lld", flags) &&
-                     number != static_cast<std::int64_t>(value);
+  std::string format = words.empty() ? "%lld" : "";
+  for (const char c : words) format += c == '%' ? "%%" : std::string(1, c);
+  const bool moved =
+      ImGui::SliderScalar(id, ImGuiDataType_S64, &number, &low, &high, format.c_str(), flags) &&
+      number != static_cast<std::int64_t>(value);
   ImGui::PopStyleColor(5);
   draw->ChannelsSetCurrent(0);
   const bool hot = ImGui::IsItemHovered() || ImGui::IsItemActive();
@@ -206,7 +260,12 @@ bool number_slider(const Ui& ui, const char* id, float width, std::uint64_t& val
   draw->AddRectFilled({at.x, end.y - ui.px(3)}, {edge, end.y}, ui.theme->accent);
   draw->PopClipRect();
   draw->ChannelsMerge();
-  if (!ImGui::IsItemActive()) tooltip(ui, hint);
+  if (!ImGui::IsItemActive()) tooltip(ui, fmt::format("{}\nDouble click to type a number", hint));
+  if (ImGui::IsItemActivated() && !ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) typed.before = value;
+  if (hot && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
+    typed = {own, fmt::format("{}", typed.before), typed.before, true};
+    return std::exchange(value, typed.before) != typed.before;
+  }
   if (moved) value = static_cast<std::uint64_t>(number);
   return moved;
 }

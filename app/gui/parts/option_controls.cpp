@@ -99,7 +99,7 @@ std::optional<std::string> segments(const Ui& ui, const OptionLook& look) {
 std::optional<std::string> word_combo(const Ui& ui, const OptionLook& look, float width) {
   const std::string unset = unset_words(look);
   std::vector<ComboRow> labels;
-  if (look.can_be_unset) labels.push_back({unset});
+  if (look.can_be_unset) labels.push_back({unset, "", look.unset_beside});
   const std::size_t first = labels.size();
   std::size_t at = 0;
   std::string preview = !look.now.empty() ? look.now : look.in_force.empty() ? unset : look.in_force;
@@ -181,7 +181,8 @@ void OptionControls::draw_control(const Ui& ui, const OptionLook& look, float wi
   } else if (look.kind == OptionKind::count) {
     const auto* const count = std::get_if<std::uint64_t>(&look.value);
     std::uint64_t number = std::clamp(count == nullptr ? look.least : *count, look.least, look.most);
-    if (number_slider(ui, "##count", width, number, look.least, look.most, look.help))
+    const std::string words = count == nullptr ? elided(unset_words(look), width - ui.px(12)) : "";
+    if (number_slider(ui, "##count", width, number, look.least, look.most, look.help, words))
       word = std::to_string(number);
   } else if (typed_field(ui, "##text", width, field, look.now, unset_words(look), hint_of(look))) {
     word = field.typed;
@@ -224,8 +225,8 @@ void OptionControls::draw_bare(Document& document, const Ui& ui, const load::Loa
   draw_in_line(document, ui, *look, width);
 }
 
-void OptionControls::draw_line(const Ui& ui, const OptionLook& look, const Set& set) {
-  draw_control(ui, look, look.kind == OptionKind::flag ? 0 : field(ui, look.title), set);
+void OptionControls::draw_line(const Ui& ui, const OptionLook& look, const Set& set, float label_share) {
+  draw_control(ui, look, look.kind == OptionKind::flag ? 0 : field(ui, look.title, label_share), set);
   if (const std::string& error = states_[look.id].error; !error.empty())
     paragraph(ui, shown(error), ui.theme->bad);
 }

@@ -28,6 +28,7 @@ struct OptionLook {
   std::string now = {};                      // the value as a word; empty if not set
   std::string unset = {};                    // the word that resets the option
   std::vector<load::OptionWord> words = {};  // the choices; none: the user types a value
+  std::string unset_beside = {};             // stands beside the row that resets it
   std::string in_force = {};                 // the word in force if the option is not set; empty: none
 };
 
@@ -69,7 +70,7 @@ class OptionControls {
                  std::string_view unset = {});
   // Draws a line of a form. `set` receives the new word, and may throw Error.
   using Set = std::function<void(std::string_view word)>;
-  void draw_line(const Ui& ui, const OptionLook& look, const Set& set);
+  void draw_line(const Ui& ui, const OptionLook& look, const Set& set, float label_share = 0.5f);
 
  private:
   struct State {

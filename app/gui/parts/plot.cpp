@@ -127,8 +127,8 @@ void paint_mark(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::o
   draw->AddCircleFilled({x, *dot}, ui.px(3.2f), color);
 }
 
-void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::string_view label,
-                std::vector<PlotArea>& taken) {
+std::optional<PlotArea> paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color,
+                                   std::string_view label, std::vector<PlotArea>& taken) {
   const FontScope font(ui.fonts.small);
   const ImVec2 size = ImGui::CalcTextSize(label.data(), label.data() + label.size());
   const ImVec2 pad = {ui.px(7), ui.px(3)};
@@ -139,11 +139,12 @@ void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::s
   while (std::ranges::any_of(taken, [&](const PlotArea& other) { return flag.overlaps(other); })) {
     flag.low.y += height + ui.px(2);
     flag.high.y += height + ui.px(2);
-    if (flag.high.y > area.high.y) return;
+    if (flag.high.y > area.high.y) return std::nullopt;
   }
   taken.push_back(flag);
   ImGui::GetWindowDrawList()->AddRectFilled(flag.low, flag.high, color, ui.px(5));
   put_text(flag.low + pad, color == ui.theme->raised ? ui.theme->text : text_on(color), label);
+  return flag;
 }
 
 void paint_curve_name(const Ui& ui, const PlotArea& area, ImVec2 at, ImU32 color, std::string_view name,
@@ -234,19 +235,18 @@ Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, graph::Tens
 }
 
 ImU32 diff_color(const Theme& theme, DiffKind kind) {
-  const auto role = [&](graph::Role like) { return theme.roles[static_cast<std::size_t>(like)]; };
   switch (kind) {
     case DiffKind::only_here:
     case DiffKind::only_there:
-      return role(graph::Role::embedding);
+      return theme.category(5);
     case DiffKind::shape:
-      return role(graph::Role::head);
+      return theme.category(4);
     case DiffKind::type:
-      return role(graph::Role::attention);
+      return theme.category(0);
     case DiffKind::values:
-      return role(graph::Role::mlp);
+      return theme.category(6);
     case DiffKind::refused:
-      return role(graph::Role::norm);
+      return theme.category(1);
     case DiffKind::equal:
       break;
   }

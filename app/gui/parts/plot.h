@@ -66,9 +66,9 @@ void paint_dashed(ImVec2 from, ImVec2 to, ImU32 color, float dash, float gap, fl
 // Paints a dashed vertical line in the area, with a dot on it.
 void paint_mark(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::optional<float> dot);
 // Paints a label on a ground of `color`, to the right of `x` if it fits, else to the left, and below the
-// flags in `taken`. Paints nothing if there is no room.
-void paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color, std::string_view label,
-                std::vector<PlotArea>& taken);
+// flags in `taken`. Paints nothing if there is no room. Returns where it is.
+std::optional<PlotArea> paint_flag(const Ui& ui, const PlotArea& area, float x, ImU32 color,
+                                   std::string_view label, std::vector<PlotArea>& taken);
 // Paints the name of a curve beside the point `at` of it, where nothing in `taken` is and, if there is room
 // nearby, none of `lines`; with a bar of `color` and, from further off, a line to the point. Paints nothing
 // if there is no room.

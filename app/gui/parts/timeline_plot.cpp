@@ -469,10 +469,11 @@ void TimelinePlot::mark(const Ui& ui, const Frame& frame, double x, ImU32 color)
   if (at >= frame.area.low.x && at <= frame.area.high.x) paint_mark(ui, frame.area, at, color, std::nullopt);
 }
 
-void TimelinePlot::label_mark(const Ui& ui, const Frame& frame, double x, ImU32 color,
-                              std::string_view label) {
+std::optional<PlotArea> TimelinePlot::label_mark(const Ui& ui, const Frame& frame, double x, ImU32 color,
+                                                 std::string_view label) {
   const float at = pixel_of(frame, x);
-  if (at >= frame.area.low.x && at <= frame.area.high.x) paint_flag(ui, frame.area, at, color, label, flags_);
+  if (at < frame.area.low.x || at > frame.area.high.x) return std::nullopt;
+  return paint_flag(ui, frame.area, at, color, label, flags_);
 }
 
 void TimelinePlot::mark_peak(const Ui& ui, const Frame& frame, std::size_t at, double x,

@@ -112,8 +112,9 @@ class TimelinePlot {
   bool shows_waiting() const { return shows_waiting_; }
   // Draws a dashed line at `x` over both sides.
   void mark(const Ui& ui, const Frame& frame, double x, ImU32 color) const;
-  // Draws the label of a mark; after all marks, so that none goes through a label.
-  void label_mark(const Ui& ui, const Frame& frame, double x, ImU32 color, std::string_view label);
+  // Draws the label of a mark; after all marks, so that none goes through a label. Returns where it is.
+  std::optional<PlotArea> label_mark(const Ui& ui, const Frame& frame, double x, ImU32 color,
+                                     std::string_view label);
   // Draws a dot and a label at the peak of a side.
   void mark_peak(const Ui& ui, const Frame& frame, std::size_t side, double x, std::string_view label);
   float pixel_of(const Frame& frame, double x) const;

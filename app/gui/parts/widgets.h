@@ -199,10 +199,11 @@ struct ComboRow {
 std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std::string_view preview,
                                  const std::vector<ComboRow>& rows, std::size_t current);
 
-// A slider of `width` pixels, logarithmic for a wide range. A double click or Ctrl+click accepts typed
-// digits. True when the value changed.
+// A slider of `width` pixels, logarithmic for a wide range. A double click makes it a field for a number,
+// which may be written "8k". True when the value changed. `words` stand for a value that is not
+// set.
 bool number_slider(const Ui& ui, const char* id, float width, std::uint64_t& value, std::uint64_t least,
-                   std::uint64_t most, std::string_view hint);
+                   std::uint64_t most, std::string_view hint, std::string_view words = {});
 // The triangle before a line that folds.
 void fold_arrow(const Ui& ui, ImVec2 center, bool open);
 

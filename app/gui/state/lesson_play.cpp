@@ -95,12 +95,31 @@ void LessonPlay::start(std::string_view id) {
   lesson::Lesson found = lesson::Lessons{all(), {}}.find(id);
   leave();
   work_ = std::make_shared<Work>(std::move(found), services_);
-  states_.assign(work_->lesson.steps.size(), {});
-  go_to(0);
+  const std::size_t steps = work_->lesson.steps.size();
+  const auto left = left_.find(id);
+  const bool resumes =
+      left != left_.end() && left->second.states.size() == steps;  // else it was written anew
+  if (resumes)
+    states_ = std::move(left->second.states);
+  else
+    states_.assign(steps, {});
+  go_to(resumes ? left->second.at : 0);
+}
+
+std::optional<std::pair<std::size_t, std::size_t>> LessonPlay::left_at(std::string_view id) const {
+  const auto left = left_.find(id);
+  if (left == left_.end()) return std::nullopt;
+  return std::pair(left->second.at, left->second.states.size());
 }
 
 void LessonPlay::leave() {
-  if (work_) work_->stop.request_stop();
+  if (work_) {
+    work_->stop.request_stop();
+    if (finished.contains(lesson().id))
+      left_.erase(lesson().id);
+    else
+      left_.insert_or_assign(lesson().id, Left{at_, std::move(states_)});
+  }
   filling_.reset();
   judging_.reset();
   running_.reset();

@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace loadline::lesson {
@@ -70,12 +71,15 @@ class LessonPlay {
   // notice.
   const std::vector<lesson::Lesson>& all() const;
 
-  // Begins with the first step. Throws Error{usage} that lists the ids.
+  // Begins with the first step, or where it was left unfinished. Throws Error{usage} that lists the ids.
   void start(std::string_view id);
   void leave();
   bool plays() const { return work_ != nullptr; }
   // Ids of the lessons whose last step was left by its button, since the program was started.
   std::set<std::string, std::less<>> finished = {};
+
+  // The step at which a lesson was left, 0 for the first; and how many it has. Nothing if it was not begun.
+  std::optional<std::pair<std::size_t, std::size_t>> left_at(std::string_view id) const;
 
   // The rest needs a lesson that is played.
   const lesson::Lesson& lesson() const;
@@ -121,6 +125,11 @@ class LessonPlay {
   std::shared_ptr<Work> work_;  // shared with jobs
   std::size_t at_ = 0;
   std::vector<StepState> states_;
+  struct Left {
+    std::size_t at = 0;
+    std::vector<StepState> states;
+  };
+  std::map<std::string, Left, std::less<>> left_;        // by the lesson's id
   std::map<std::string, ModelPtr, std::less<>> models_;  // by preset
   Latest<StepTexts> filling_;
   Latest<lesson::Judged> judging_;

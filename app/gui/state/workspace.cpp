@@ -103,6 +103,9 @@ void Workspace::take_opened(const ToOpen& opened) {
   if (again && find_document(opened.in_place_of) == nullptr) return;  // closed meanwhile
   const std::size_t before = shown_;
   measure_machine();
+  // a sheet is about the model that was shown
+  if (!again && document().model && (settings.panel == "convert" || settings.panel == "upload"))
+    settings.panel = "map";
   adopt(opening.value(), again ? opened.in_place_of : id_with_path(documents_, opening.value()->path));
   if (!again && !opened.path.empty()) remember(settings.recent, absolute_path(opened.path));
   if (opened.request) attempt([&] { document().load.ask(asked_by(*opened.request)); });
@@ -151,6 +154,15 @@ void Workspace::show_document(std::size_t at) {
   document().panel = settings.panel;
   shown_ = at;
   take_panel();
+}
+
+void Workspace::show_start() {
+  const auto found = std::ranges::find_if(documents_, [](const auto& one) { return one->model == nullptr; });
+  const auto at = static_cast<std::size_t>(found - documents_.begin());
+  if (found == documents_.end())
+    documents_.push_back(std::make_unique<Document>(services, nullptr, document().kept()));
+  show_document(at);
+  settings.panel = "map";  // the arena is a page of its own there
 }
 
 void Workspace::take_panel() {
@@ -267,7 +279,7 @@ void Workspace::take_changed_files() {
 }
 
 std::string tab_title(const Workspace& workspace, const Document& document) {
-  if (!document.model) return "no model";
+  if (!document.model) return "Start";
   const auto alike = std::ranges::count_if(workspace.documents(), [&](const auto& other) {
     return other->model && other->model->name == document.model->name;
   });

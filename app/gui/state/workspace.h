@@ -69,6 +69,8 @@ class Workspace {
   const std::vector<std::unique_ptr<Document>>& documents() const { return documents_; }
   std::size_t shown_document() const { return shown_; }
   void show_document(std::size_t at);  // a position in documents(); others are ignored
+  // Shows the document without a model, which is the start page; it comes at the end if there is none.
+  void show_start();
   // The open model that is most like the one shown, by its number of weights: a converted file is compared
   // with its source. Nothing if no other model is open.
   std::optional<std::size_t> nearest_document() const;

@@ -103,6 +103,11 @@ class DesktopWindow final : public Window {
                                       [this](const InputEvent& event) { hand_on(event); });
     ImGui_ImplVulkan_NewFrame();
     ImGui_ImplGlfw_NewFrame();
+    if (aside_) {
+      io.DisplaySize = {std::round(static_cast<float>(aside_->width) * aside_->scale),
+                        std::round(static_cast<float>(aside_->height) * aside_->scale)};
+      io.DisplayFramebufferScale = {1, 1};
+    }
     io.DeltaTime = input_.counted(io.DeltaTime);
     std::ranges::copy(buttons_, io.MouseDown);
     if (mouse) io.MousePos = {mouse->x, mouse->y};
@@ -110,7 +115,7 @@ class DesktopWindow final : public Window {
     ImGui::NewFrame();
     build();
     ImGui::Render();
-    present(ImGui::GetDrawData());
+    if (!aside_) present(ImGui::GetDrawData());
   }
 
   void request_attention() override {
@@ -160,6 +165,7 @@ class DesktopWindow final : public Window {
 
   // Where the system already scales coordinates, only the rest is left to the fonts.
   float scale() const override {
+    if (aside_) return aside_->scale;
     if (forced_scale_ > 0) return forced_scale_;
     float x = 1;
     float y = 1;

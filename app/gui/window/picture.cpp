@@ -4,19 +4,27 @@
 #include "app/report/page_parts.h"
 #include "core/base/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/file_system.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <gif_lib.h>
+#include <spawn.h>
 #include <stb/stb_image_write.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace loadline::gui {
 
@@ -36,7 +44,9 @@ Picture cropped(const Picture& picture, std::uint32_t x, std::uint32_t y, std::u
   return part;
 }
 
-void write_png(const Picture& picture, const std::string& path) {
+namespace {
+
+std::vector<std::byte> png_bytes(const Picture& picture) {
   std::vector<std::byte> bytes;
   const auto append = [](void* context, void* data, int size) {
     auto& out = *static_cast<std::vector<std::byte>*>(context);
@@ -49,10 +59,43 @@ void write_png(const Picture& picture, const std::string& path) {
   const int width = static_cast<int>(picture.width);
   const int height = static_cast<int>(picture.height);
   if (stbi_write_png_to_func(append, &bytes, width, height, 4, picture.rgba.data(), width * 4) == 0)
-    throw Error(ErrorCode::io, {.file = path}, "cannot encode the picture");
+    throw Error(ErrorCode::io, "cannot encode the picture");
+  return bytes;
+}
+
+}  // namespace
+
+void write_png(const Picture& picture, const std::string& path) {
   io::AtomicFile file(path);
-  file.write_at(0, bytes);
+  file.write_at(0, png_bytes(picture));
   file.commit();
+}
+
+void copy_picture(const Picture& picture) {
+  const bool wayland = std::getenv("WAYLAND_DISPLAY") != nullptr;
+  const io::TemporaryFolder folder(std::filesystem::temp_directory_path().string());
+  const std::string path = folder.path() + "/picture.png";
+  write_png(picture, path);
+  std::vector<const char*> words = {"xclip", "-selection", "clipboard", "-t", "image/png", "-i"};
+  if (wayland) words = {"wl-copy", "--type", "image/png"};
+  words.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, path.c_str(), O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = -1;
+  const int failed =
+      ::posix_spawnp(&child, words[0], &files, nullptr, const_cast<char* const*>(words.data()), environ);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (failed != 0)
+    throw Error(ErrorCode::unsupported, "a picture is copied by {}, which is not installed", words[0]);
+  // it reads the file, then serves the clipboard in the background
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw Error(ErrorCode::io, "{} could not put the picture on the clipboard", words[0]);
 }
 
 namespace {

@@ -28,6 +28,11 @@ Picture cropped(const Picture& picture, std::uint32_t x, std::uint32_t y, std::u
 // Throws Error{io}. The file appears whole or not at all.
 void write_png(const Picture& picture, const std::string& path);
 
+// Puts the picture on the clipboard of the desktop, as a PNG. GLFW can put only words there: a program that
+// serves the clipboard does it, wl-copy under Wayland, xclip under X. Throws Error{unsupported} that names it
+// where it is not installed.
+void copy_picture(const Picture& picture);
+
 // An animation of pictures of one size, in at most 256 colors each. It repeats for ever.
 class GifFile {
  public:

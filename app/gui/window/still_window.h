@@ -22,7 +22,7 @@ class StillWindow : public Window {
     width_ = width;
     height_ = height;
   }
-  float scale() const override { return scale_; }
+  float scale() const override { return aside_ ? aside_->scale : scale_; }
   void set_scale(float scale) override { scale_ = scale > 0 ? scale : usual_scale_; }
   void set_mouse(float x, float y, bool down) override {
     mouse_ = {x, y};
@@ -32,8 +32,8 @@ class StillWindow : public Window {
  protected:
   void build_frame(const std::function<void()>& build) {
     ImGuiIO& io = ImGui::GetIO();
-    io.DisplaySize = {std::round(static_cast<float>(width_) * scale_),
-                      std::round(static_cast<float>(height_) * scale_)};
+    io.DisplaySize = {std::round(static_cast<float>(aside_ ? aside_->width : width_) * scale()),
+                      std::round(static_cast<float>(aside_ ? aside_->height : height_) * scale())};
     io.DeltaTime = 1.0f / 60;
     io.MousePos = {mouse_.x * scale_, mouse_.y * scale_};
     io.MouseDown[0] = mouse_down_;

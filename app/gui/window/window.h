@@ -49,6 +49,14 @@ class Window {
   // monitor's.
   virtual float scale() const = 0;
   virtual void set_scale(float scale) = 0;
+  // The next frames are built for a picture of that size, logical, with so many pixels for each unit, and not
+  // shown, until this is called with nothing.
+  struct PictureFrame {
+    int width = 0, height = 0;
+    float scale = 1;
+    bool operator==(const PictureFrame&) const = default;
+  };
+  void draw_aside(const std::optional<PictureFrame>& frame) { aside_ = frame; }
 
   // Only a desktop window has user input; the defaults answer for a window without input.
   // Whether the user asked to close the window since the last call.
@@ -71,6 +79,9 @@ class Window {
 
   // The messages of the validation layer, if it is enabled.
   virtual std::vector<std::string> validation_messages() const { return {}; }
+
+ protected:
+  std::optional<PictureFrame> aside_;
 };
 
 // Throws Error{gpu} that says what is missing: a display, a Vulkan device.

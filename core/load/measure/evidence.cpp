@@ -109,9 +109,10 @@ std::string deviation_text(const TruthRow& row) {
 std::string evidence_brief(std::string_view method) {
   const std::optional<Evidence> evidence = evidence_of(method);
   if (!evidence) return "by construction";
-  const std::string beyond =
-      evidence->beyond.empty() ? "" : fmt::format(", {} beyond", evidence->beyond.size());
-  return fmt::format("{}{}, {:.1f} %{}", evidence->frameworks.front(),
+  const std::string beyond = evidence->beyond.empty() ? ""
+                                                      : fmt::format(", {} of {} off by more",
+                                                                    evidence->beyond.size(), evidence->pairs);
+  return fmt::format("{}{}: {:.1f} % off{}", evidence->frameworks.front(),
                      evidence->frameworks.size() > 1 ? " ..." : "", evidence->error_percent, beyond);
 }
 

@@ -16,6 +16,12 @@ namespace {
 
 constexpr std::size_t kMostName = 200;  // bytes of an operator's name that are drawn
 
+// A weight, or of another value the operator from which on it is alive.
+Selected thing_of(const PassRow& row) {
+  if (row.lane == PassLane::weights) return graph::TensorId{row.id};
+  return OperatorAt{row.ops.first};
+}
+
 class LifetimesPanel final : public Panel {
  public:
   LifetimesPanel() : Panel("Shows when each value of the forward pass is in memory.") {}
@@ -85,7 +91,8 @@ void LifetimesPanel::refresh(Document& document) {
   seen_step_.reset();
   // the load is not drawn here: the pass comes to sight, and one click shows the whole axis
   if (document.axis.range.is_whole() && plot_.data().length > plot_.data().xs.front())
-    document.axis.range = {std::min(plot_.data().xs.front() / plot_.data().length, 1 - 1e-4), 1};
+    document.axis.lent =
+        document.axis.range = {std::min(plot_.data().xs.front() / plot_.data().length, 1 - 1e-4), 1};
 }
 
 // One cursor: of the operator and of the step, the one that was moved last leads.
@@ -204,6 +211,7 @@ void LifetimesPanel::handle_mouse(Document& document, const Ui& ui, LifetimesPlo
   const PassRow* const row = hovered ? plot_.row_at(frame, mouse) : nullptr;
   if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) document.forward.shown = cursor_;
   if (row == nullptr) return;
+  if (is_right_clicked()) return document.select_for_menu(thing_of(*row));
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) && row->lane == PassLane::weights)
     document.select(graph::TensorId{row->id});
   if (!ImGui::IsMouseDown(ImGuiMouseButton_Left)) hover_card(ui, [&] { describe(ui, *row); });
@@ -233,7 +241,8 @@ void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
   }
   const graph::Op& op = data.scene->forward()->ops[cursor_];
   const bool at_peak = figures_ && cursor_ == figures_->peak.op;
-  heading(ui, at_peak ? "Alive at the peak" : fmt::format("Alive at operator {}", format_grouped(cursor_)));
+  heading(ui, at_peak ? "Alive at the pass's peak"
+                      : fmt::format("Alive at operator {}", format_grouped(cursor_)));
   const FontScope font(ui.fonts.small);
   name_text(ui, beginning(forward::op_text(op), kMostName), 0, ui.theme->text, true);
   if (figures_) {
@@ -259,6 +268,7 @@ void LifetimesPanel::draw_row(Document& document, const Ui& ui, const PassRow& r
                  selected ? ui.theme->text : ui.theme->muted, pass_lane_name(row.lane).substr(0, 1)) &&
       weight)
     document.select(graph::TensorId{row.id});
+  if (is_right_clicked()) return document.select_for_menu(thing_of(row));
   hover_card(ui, [&] { describe(ui, row); });
 }
 

@@ -192,7 +192,7 @@ void ModuleLines::draw(Workspace& workspace, const Ui& ui, float height) {
   Document& document = workspace.document();
   refresh(workspace);
   const float room = ImGui::GetContentRegionAvail().x;
-  const bool wide = room > ui.px(820), middle = room > ui.px(560);
+  const bool wide = room > ui.px(960), middle = room > ui.px(620);
   const char* id = wide ? "modules" : middle ? "modules, narrow" : "modules, small";
   if (!ImGui::BeginTable(id, 6, kListTable | ImGuiTableFlags_Resizable, {0, height})) return;
   const auto where = [](bool there) { return there ? 0 : ImGuiTableColumnFlags_Disabled; };

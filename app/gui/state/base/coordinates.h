@@ -50,6 +50,9 @@ struct PlotEdges {
 struct TimeAxis {
   view::RunAxis chosen = view::RunAxis::steps;  // Document::axis_unit() is what holds
   PlotRange range = {};
+  // The part that a panel showed by itself: once the panel is left, the whole axis is shown again, unless a
+  // person has chosen another part.
+  std::optional<PlotRange> lent = {};
   // Of the frame that is being drawn: the timeline's card, which limits every plot on the axis, and once the
   // timeline is drawn, its plot; and the panel's plot, if that has this axis.
   std::optional<PlotEdges> room = {}, panel = {};

@@ -6,13 +6,25 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 namespace loadline::gui {
 
-struct OpenBrowser {};  // of files
+// The dialog of files. It opens a model; for an asker it finds the path of a file to write, which becomes a
+// PickedFile.
+struct OpenBrowser {
+  std::string asker = {};  // who takes the PickedFile
+  std::string title = {};
+  std::string path = {};  // that it begins with
+};
+struct PickedFile {
+  std::string asker;
+  std::string path;
+};
+struct OpenExport {};  // the sheet
 struct OpenPalette {
   std::string text = {};  // is typed in it
 };
@@ -29,15 +41,24 @@ struct Quit {};
 // A file of what is seen; the end of its name says what it holds: .png, .svg, .csv, and for a play .gif or
 // the .png of a numbered series.
 enum class ViewPart : std::uint8_t { panel, timeline, window };
+// Of a picture: logical, and the pixels of each unit.
+struct PictureSize {
+  int width = 0, height = 0;
+  float scale = 1;
+  bool operator==(const PictureSize&) const = default;
+};
 struct ExportRequest {
   std::string path;
   ViewPart part = ViewPart::panel;
   std::size_t frames = 0;  // of a play from the beginning to the end of the load; 0: what is seen now
+  std::optional<PictureSize> size = {};  // of the part; nothing: as it is seen
+  std::optional<bool> dark = {};         // the theme; nothing: as it is seen
+  bool copies = false;                   // to the clipboard; `path` says only what, by its end
   bool operator==(const ExportRequest&) const = default;
 };
 
-using WindowRequest = std::variant<OpenBrowser, OpenPalette, OpenAdvice, OpenKeys, OpenManual, FocusFilter,
-                                   CallAttention, AskQuit, Quit, ExportRequest>;
+using WindowRequest = std::variant<OpenBrowser, PickedFile, OpenExport, OpenPalette, OpenAdvice, OpenKeys,
+                                   OpenManual, FocusFilter, CallAttention, AskQuit, Quit, ExportRequest>;
 
 // Each part of the window takes what is for it, in the frame in which it can serve it. Until then a newer
 // request replaces the older one of its kind.
@@ -55,6 +76,12 @@ class WindowRequests {
     std::optional<Kind> taken = std::get<Kind>(std::move(*found));
     waiting_.erase(found);
     return taken;
+  }
+  // The path that was picked for this asker.
+  std::optional<std::string> take_picked(std::string_view asker) {
+    const auto found = std::ranges::find_if(waiting_, is_a<PickedFile>);
+    if (found == waiting_.end() || std::get<PickedFile>(*found).asker != asker) return std::nullopt;
+    return take<PickedFile>()->path;
   }
   template <typename Kind>
   bool holds() const {

@@ -7,6 +7,7 @@
 #include "core/io/graph_reader.h"
 #include "core/io/system_memory.h"
 #include "core/load/order/optimal_order.h"
+#include "exporters/writer/forecast.h"
 #include "importers/gguf/gguf.h"
 
 #include <cstdint>
@@ -60,6 +61,29 @@ void Checks::weigh_convert(const ConvertTask& task) {
   convert_fit.ask(services_.jobs, "Laying out the new file",
                   [model = model_, task, assets = services_.assets](Progress& progress) {
                     return exporters::preflight(bound_conversion(*model, task, *assets, progress));
+                  });
+}
+
+void Checks::weigh_types(const ConvertTask& task, const std::vector<std::string>& words) {
+  type_offers.reset();
+  if (!model_ || !use_misfit(*model_).empty() || task.out.empty()) return;
+  type_offers.ask(services_.jobs, "Sizes of the types",
+                  [model = model_, task, words, assets = services_.assets](Progress& progress) {
+                    std::vector<TypeOffer> offers;
+                    for (const std::string& word : words) {
+                      progress.check_canceled();
+                      ConvertTask of = task;
+                      of.request.outtype = word;
+                      TypeOffer offer{word};
+                      try {
+                        const exporters::Conversion bound = bound_conversion(*model, of, *assets, progress);
+                        offer.bytes = exporters::total_bytes(exporters::preflight(bound).layout);
+                      } catch (const Error& refusal) {
+                        if (refusal.code() == ErrorCode::canceled) throw;
+                      }
+                      offers.push_back(std::move(offer));
+                    }
+                    return offers;
                   });
 }
 

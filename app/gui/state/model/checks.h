@@ -9,6 +9,8 @@
 #include "exporters/convert.h"
 #include "exporters/preflight.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,12 @@ struct Services;
 struct ConvertTask {
   exporters::ConvertRequest request = {};
   std::string out = {};
+};
+
+// What the new file would be if its weights had a type: a word of the option outtype, empty for as stored.
+struct TypeOffer {
+  std::string word = {};
+  std::optional<std::uint64_t> bytes = {};  // of the output; nothing: the file cannot be written so
 };
 
 // For a job: files are read, and the order may take long to find.
@@ -39,6 +47,8 @@ class Checks {
   std::string diagnosis_error() const;
   // Lays out a conversion without writing it, to see if the exporter can; the result is in `convert_fit`.
   void weigh_convert(const ConvertTask& task);
+  // Lays a conversion out once for each of these types; the result is in `type_offers`.
+  void weigh_types(const ConvertTask& task, const std::vector<std::string>& words);
   // Holds a load, or none, against the devices that are listed.
   void weigh_upload(const load::Projection* projection);
   // Why the chosen device would refuse the upload; empty if the upload fits, or while this is unknown.
@@ -50,6 +60,7 @@ class Checks {
   // For the conversion last weighed: the parts of the model that the file would lose, in sentences. The error
   // says why the file cannot be written.
   Latest<exporters::Preflight> convert_fit;
+  Latest<std::vector<TypeOffer>> type_offers;
   std::vector<Remedy> suggested;  // options that the convert panel takes over when next drawn
 
  private:

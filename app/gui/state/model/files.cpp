@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -200,6 +201,26 @@ void FileWatch::run(const std::stop_token& stop) {
 
 void Places::browse(const std::string& folder) {
   listing.ask(jobs_, "Listing a folder", [folder](Progress&) { return list_folder(folder); });
+}
+
+void Places::find(std::vector<Place> others) {
+  found.ask(jobs_, "Looking for folders", [others = std::move(others)](Progress&) {
+    std::vector<Place> wanted, there;
+    std::error_code failed;
+    if (const char* const home = std::getenv("HOME"); home != nullptr) {
+      wanted.push_back({"Home", home});
+      wanted.push_back({"Downloads", (fs::path(home) / "Downloads").string()});
+    }
+    wanted.push_back({"Where it was started", fs::current_path(failed).string()});
+    wanted.insert(wanted.end(), others.begin(), others.end());
+    wanted.push_back({"Whole disk", "/"});
+    for (Place& place : wanted) {
+      place.path = absolute_path(place.path);
+      const bool known = std::ranges::find(there, place.path, &Place::path) != there.end();
+      if (!known && fs::is_directory(place.path, failed)) there.push_back(std::move(place));
+    }
+    return there;
+  });
 }
 
 // --- Synthesises the demo preset in a folder of its own.

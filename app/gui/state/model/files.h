@@ -94,6 +94,11 @@ class FileWatch {
 
 // --- The folders in which a model can be found.
 
+// A folder that people begin to look in.
+struct Place {
+  std::string title, path;
+};
+
 // Lists them in the background. Used from one thread.
 class Places {
  public:
@@ -104,8 +109,11 @@ class Places {
   // Lists a folder for the file browser. A failure is in listing.error().
   void browse(const std::string& folder);
   const FolderListing& folder() const { return listing.or_empty(); }  // last listed
+  // Finds the home folder, the present one, and those of `others` that are there, each once.
+  void find(std::vector<Place> others);
 
   Latest<FolderListing> listing;
+  Latest<std::vector<Place>> found;
 
  private:
   Jobs& jobs_;
