@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <random>
+#include <utility>
 
 #define XXH_INLINE_ALL  // texts are short: a call costs as much as the hash
 #include <xxhash.h>
@@ -25,6 +27,17 @@ std::uint64_t text_hash(std::string_view text) {
 namespace {
 
 constexpr std::size_t kMostText = UINT32_MAX;
+
+// Where the next short lists of texts go. The names of many shards share an allocation that the system takes
+// back whole: those of each shard would lie among what reading it takes for a moment, and keep the heap from
+// shrinking.
+constexpr std::size_t kSharedBytes = std::size_t{256} << 10;
+struct Shared {
+  std::mutex mutex = {};
+  void* block = nullptr;  // a Block with a reference for this pointer
+  std::size_t used = kSharedBytes;
+};
+constinit Shared shared;
 
 }  // namespace
 
@@ -60,6 +73,20 @@ Name::Name(std::string_view text) {
 
 std::vector<Name> Name::many(std::span<const std::string_view> texts) {
   constexpr std::size_t kMostBlock = kMostAt + std::size_t{1};  // the last text begins before it
+  const auto place_for = [](std::size_t bytes, std::size_t count) -> std::pair<Block*, std::size_t> {
+    if (count == 0) return {nullptr, 0};
+    if (bytes > kSharedBytes / 4) return {make_block(bytes, count), 0};
+    const std::lock_guard lock(shared.mutex);
+    if (bytes > kSharedBytes - shared.used) {
+      Block* const fresh = make_block(kSharedBytes, 1);
+      Name before;  // lets go of it
+      before.block_ = static_cast<Block*>(std::exchange(shared.block, fresh));
+      shared.used = 0;
+    }
+    auto* const block = static_cast<Block*>(shared.block);
+    block->references.fetch_add(count, std::memory_order_relaxed);
+    return {block, std::exchange(shared.used, shared.used + bytes)};
+  };
   std::vector<Name> names;
   names.reserve(texts.size());
   for (std::size_t begin = 0; begin < texts.size();) {
@@ -72,8 +99,7 @@ std::vector<Name> Name::many(std::span<const std::string_view> texts) {
       names.emplace_back(texts[begin++]);
       continue;
     }
-    Block* const block = filled == 0 ? nullptr : make_block(bytes, filled);
-    std::size_t at = 0;
+    auto [block, at] = place_for(bytes, filled);
     for (; begin < end; ++begin) {
       if (texts[begin].empty()) {
         names.emplace_back();

@@ -6,6 +6,7 @@
 #include "core/graph/meta_graph.h"
 #include "core/graph/name.h"
 #include "core/graph/names/tensor_names.h"
+#include "core/graph/packed/quantization.h"
 #include "tests/support/builders.h"
 #include "tests/support/graph_json.h"
 
@@ -13,8 +14,11 @@
 #include <array>
 #include <random>
 #include <set>
+#include <string>
+#include <thread>
 #include <unordered_map>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace loadline::tests {
@@ -371,6 +375,68 @@ TEST(Name, ManyShareWithoutDependingOnEachOther) {
   names.clear();
   EXPECT_EQ(kept[0], texts[1]);
   EXPECT_EQ(kept[1], texts[39'999]);
+}
+
+// Short lists of texts share memory with those made before and after them, also on other threads.
+TEST(Name, ListsMadeOneAfterAnotherAreIndependent) {
+  const auto text = [](int list, std::size_t i) {
+    return std::to_string(list * 1000) + std::string(i % 300, 'n');
+  };
+  constexpr std::size_t kEach = 300;
+  const auto work = [&](int thread) {
+    std::vector<std::pair<int, std::vector<graph::Name>>> kept;
+    for (int list = thread; list < 400; list += 2) {
+      std::vector<std::string> texts;
+      for (std::size_t i = 0; i < kEach; ++i) texts.push_back(text(list, i));
+      kept.emplace_back(list, graph::Name::many(std::vector<std::string_view>(texts.begin(), texts.end())));
+      if (list % 3 == 0) kept.erase(kept.begin());
+    }
+    for (const auto& [list, names] : kept)
+      for (std::size_t i = 0; i < kEach; ++i)
+        if (names[i] != text(list, i)) return false;
+    return true;
+  };
+  bool other = false;
+  std::jthread thread([&] { other = work(1); });
+  EXPECT_TRUE(work(0));
+  thread.join();
+  EXPECT_TRUE(other);
+}
+
+// A weight and its scales are found whatever their order, whether one kind of companion occurs or several.
+TEST(LogicalTensors, PartsAreFoundInAnyOrder) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    const bool several = round % 2 == 0;
+    std::vector<std::pair<std::string, graph::DType>> parts;
+    std::set<std::string> expected;
+    for (int m = 0; m < 12; ++m) {
+      const std::string base = fmt::format("m.{}", m);
+      const bool weight = random() % 6 != 0, scale = random() % 4 != 0, input = several && random() % 2 == 0;
+      if (weight) parts.emplace_back(base + ".weight", graph::DType::f8_e4m3);
+      if (scale) parts.emplace_back(base + ".weight_scale", graph::DType::f32);
+      if (input) parts.emplace_back(base + ".input_scale", graph::DType::f32);
+      if (weight && scale)
+        expected.insert(
+            fmt::format("{0}.weight {0}.weight_scale{1}", base, input ? " " + base + ".input_scale" : ""));
+    }
+    if (round % 5 != 0) std::ranges::shuffle(parts, random);
+    graph::MetaGraph graph;
+    for (const auto& [name, dtype] : parts) {
+      const bool codes = dtype == graph::DType::f8_e4m3;
+      const graph::StorageId id = graph.add_storage(graph::shapes_only_storage(codes ? 16 : 4));
+      graph.tensors.push_back({name, dtype, codes ? graph::Shape{4, 4} : graph::Shape{1}, {}, id});
+    }
+    std::set<std::string> found;
+    for (const graph::LogicalTensor& weight : graph::find_logical_tensors(graph, {}).tensors) {
+      std::string text = graph.tensor(weight.codes).name;
+      for (const graph::CompanionTensor& part : weight.companions)
+        text += " " + graph.tensor(part.tensor).name.str();
+      EXPECT_EQ(weight.name, graph.tensor(weight.codes).name);
+      EXPECT_TRUE(found.insert(text).second) << text;
+    }
+    EXPECT_EQ(found, expected) << round;
+  }
 }
 
 TEST(Dimensions, BehavesLikeAVector) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
@@ -55,19 +56,48 @@ class Finder {
     const std::size_t cores = std::max(2U, std::thread::hardware_concurrency());
     ParallelLoop(turns, std::min({turns, cores, kMostThreads}), [&](std::size_t turn) {
       const std::size_t end = std::min((turn + 1) * kTurn, modules.size());
+      Recent recent;
       for (std::size_t i = turn * kTurn; i < end; ++i)
-        found_.tensors[i] = fit(modules.name(i), modules.group(i));
+        found_.tensors[i] = fit(modules.name(i), modules.group(i), recent);
     }).finish();
   }
 
+  // The last modules of which the types and shapes alone say what they are: thousands are like one of them.
+  struct Like {
+    Group group;
+    LogicalTensor weight;
+  };
+  struct Recent {
+    std::array<std::optional<Like>, 2> modules;
+    std::size_t older = 0;
+  };
+
+  bool is_like(const Group& a, const Group& b) const {
+    if (!a.has_same_as(b)) return false;
+    bool same = true;
+    a.for_each([&](Slot slot) {
+      const Tensor &one = graph_.tensor(a.id(slot)), &other = graph_.tensor(b.id(slot));
+      same = same && one.dtype == other.dtype && one.shape == other.shape;
+    });
+    return same;
+  }
+
   // A weight whose codes are kNoWeight: the module's parts make up none.
-  LogicalTensor fit(std::string_view base, const Group& group) {
+  LogicalTensor fit(std::string_view base, const Group& group, Recent& recent) {
+    for (const std::optional<Like>& like : recent.modules)
+      if (like && is_like(like->group, group)) return placed(like->weight, base, group, Slot::weight);
     LogicalTensor none;
     none.codes = kNoWeight;
     std::optional<LayoutFit> layout = packed::fit_layout(graph_, config_, read_, base, group);
     if (!layout) return none;
     const auto count = layout->fitted ? element_count(layout->fitted->shape) : std::nullopt;
-    if (count && *count >> 62 == 0) return make(base, group, *layout, std::move(*layout->fitted));
+    if (count && *count >> 62 == 0) {
+      LogicalTensor weight = without_place(layout->packing, std::move(*layout->fitted));
+      // no byte of a tensor and no name decides on these
+      if (layout->packing == WeightPacking::scaled)
+        recent.modules[std::exchange(recent.older, 1 - recent.older)] = Like{group, weight};
+      return placed(std::move(weight), base, group, layout->codes);
+    }
     const std::lock_guard lock(mutex_);
     found_.notes.push_back(make_note(Severity::warning, graph_.tensor(group.id(layout->codes)).name.str(),
                                      "looks like {}, but its {}: shown as stored",
@@ -75,23 +105,26 @@ class Finder {
     return none;
   }
 
-  LogicalTensor make(std::string_view base, const Group& group, const LayoutFit& layout,
-                     Fitted fitted) const {
+  LogicalTensor without_place(WeightPacking packing, Fitted fitted) const {
     LogicalTensor weight;
-    const Tensor& codes = graph_.tensor(group.id(layout.codes));
-    if (layout.codes == Slot::weight)
-      weight.name = codes.name;
-    else
-      weight.name = layout.codes == Slot::blocks ? Name(base) : Name(std::string(base) + ".weight");
-    weight.packing = layout.packing;
-    if (layout.packing == WeightPacking::gptq && config_.checkpoint_format == "gptq_v2")
+    weight.packing = packing;
+    if (packing == WeightPacking::gptq && config_.checkpoint_format == "gptq_v2")
       weight.packing = WeightPacking::gptq_v2;
     weight.shape = std::move(fitted.shape);
     weight.bits = fitted.bits;
     weight.block = std::move(fitted.block);
-    weight.codes = group.id(layout.codes);
     weight.set_state(fitted.state);
     weight.dtype = fitted.dtype ? *fitted.dtype : config_.dtype.value_or(DType::f32);
+    return weight;
+  }
+
+  // The weight that the parts of a module make up.
+  LogicalTensor placed(LogicalTensor weight, std::string_view base, const Group& group, Slot codes) const {
+    if (codes == Slot::weight)
+      weight.name = graph_.tensor(group.id(codes)).name;
+    else
+      weight.name = codes == Slot::blocks ? Name(base) : Name(std::string(base) + ".weight");
+    weight.codes = group.id(codes);
     std::array<CompanionTensor, kCompanions> companions;
     const auto begin = companions.begin();
     auto end = begin;

@@ -37,6 +37,7 @@ constexpr std::array kEndings = std::to_array<Ending>({
     {"input_global_scale", "", Slot::input_global_scale},
 });
 constexpr std::string_view kBlocks = "_blocks", kBlockScales = "_scales";
+constexpr std::size_t kBlocksEnding = kEndings.size(), kBlockScalesEnding = kBlocksEnding + 1;
 
 }  // namespace
 
@@ -99,14 +100,22 @@ Group StoredModules::group(std::size_t module) const {
   return group;
 }
 
-void StoredModules::add(std::string_view name, Slot slot, std::size_t tensor) {
+// Tensors with one ending and different names are of different modules: while there is but one ending, no
+// module has to be looked up.
+void StoredModules::add(std::string_view name, Slot slot, std::size_t ending, std::size_t tensor) {
   if (modules_.empty()) {  // with one companion or more, a weight is at most every second tensor
     modules_.reserve(graph_.tensors.size() / 2 + 1);
     parts_.reserve(graph_.tensors.size() / 2 + 1);
+    ending_ = ending;
+  }
+  if (!indexed_ && (ending != ending_ || ending == kBlocksEnding)) {
     index_ = NameIndex(graph_.tensors.size() / 2 + 1);
+    for (std::uint32_t i = 0; i < modules_.size(); ++i)
+      index_.add(this->name(i), name_hash(this->name(i)), i, name_of());
+    indexed_ = true;
   }
   const auto fresh = static_cast<std::uint32_t>(modules_.size());
-  const auto known = index_.add(name, name_hash(name), fresh, name_of());
+  const auto known = indexed_ ? index_.add(name, name_hash(name), fresh, name_of()) : std::nullopt;
   if (!known)
     modules_.push_back({static_cast<std::uint32_t>(tensor), static_cast<std::uint32_t>(name.size())});
   Module& module = modules_[known.value_or(fresh)];
@@ -126,10 +135,10 @@ void StoredModules::add_companions() {
     if (!ends_in(name, ending->last)) {  // each stands once in the table, and neighbors mostly have the same
       const std::string_view last = name.substr(name.rfind('.') + 1);
       if (last.ends_with(kBlocks)) {
-        add(name.substr(0, name.size() - kBlocks.size()), Slot::blocks, i);
+        add(name.substr(0, name.size() - kBlocks.size()), Slot::blocks, kBlocksEnding, i);
         blocks_ = true;
       } else if (last.ends_with(kBlockScales)) {
-        add(name.substr(0, name.size() - kBlockScales.size()), Slot::scales, i);
+        add(name.substr(0, name.size() - kBlockScales.size()), Slot::scales, kBlockScalesEnding, i);
       }
       const auto found = std::ranges::find(kEndings, last, &Ending::last);
       if (found == kEndings.end() || !ends_in(name, last)) continue;
@@ -137,26 +146,43 @@ void StoredModules::add_companions() {
     }
     const std::string_view before = name.substr(0, name.size() - ending->last.size() - 1);
     if (before.ends_with(ending->before))
-      add(before.substr(0, before.size() - ending->before.size()), ending->slot, i);
+      add(before.substr(0, before.size() - ending->before.size()), ending->slot,
+          static_cast<std::size_t>(ending - kEndings.begin()), i);
   }
 }
 
 void StoredModules::add_weights() {
   constexpr std::string_view kWeight = ".weight";
+  const auto base_of = [kWeight](std::string_view name) {
+    return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
+  };
+  std::vector<std::uint32_t> others;
   std::size_t next = 0;  // files list weights in the order in which they list their companions
+  std::size_t found = 0;
+  const auto put = [&](std::size_t module, std::size_t tensor) {
+    modules_[module].weight = static_cast<std::uint32_t>(tensor);
+    next = module + 1;
+    ++found;
+  };
   for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
     const std::string_view name = graph_.tensors[i].name.view();
-    const bool weight = name.ends_with(kWeight);
-    if (!weight && !blocks_) continue;
-    const std::string_view base = weight ? name.substr(0, name.size() - kWeight.size()) : name;
-    std::optional<std::uint32_t> module;
-    if (next < modules_.size() && this->name(next) == base)
-      module = static_cast<std::uint32_t>(next);
-    else
-      module = index_.find(base, name_hash(base), name_of());
-    if (!module) continue;
-    modules_[*module].weight = static_cast<std::uint32_t>(i);
-    next = *module + std::size_t{1};
+    if (!name.ends_with(kWeight) && !blocks_) continue;
+    if (next < modules_.size() && this->name(next) == base_of(name)) {
+      put(next, i);
+    } else if (!indexed_) {
+      others.push_back(static_cast<std::uint32_t>(i));
+    } else if (const auto module = index_.find(base_of(name), name_hash(base_of(name)), name_of())) {
+      put(*module, i);
+    }
+  }
+  // no weight is that of a module which has one
+  if (others.empty() || found == modules_.size()) return;
+  index_ = NameIndex(modules_.size() - std::min(found, modules_.size()));
+  for (std::uint32_t i = 0; i < modules_.size(); ++i)
+    if (modules_[i].weight == kNone) index_.add(this->name(i), name_hash(this->name(i)), i, name_of());
+  for (const std::uint32_t i : others) {
+    const std::string_view base = base_of(graph_.tensors[i].name.view());
+    if (const auto module = index_.find(base, name_hash(base), name_of())) modules_[*module].weight = i;
   }
 }
 

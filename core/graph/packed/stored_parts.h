@@ -58,6 +58,7 @@ class Group {
     held_ |= bit(slot);
   }
   bool has(Slot slot) const { return (held_ & bit(slot)) != 0; }
+  bool has_same_as(const Group& other) const { return held_ == other.held_; }
   bool has_all(Slot a, Slot b, Slot c) const { return (~held_ & (bit(a) | bit(b) | bit(c))) == 0; }
   TensorId id(Slot slot) const { return TensorId{tensors_[static_cast<std::size_t>(slot)]}; }
 
@@ -104,14 +105,17 @@ class StoredModules {
   auto name_of() const {
     return [this](std::uint32_t position) { return name(position); };
   }
-  void add(std::string_view name, Slot slot, std::size_t tensor);
+  // `ending` tells apart what a companion's name ends in.
+  void add(std::string_view name, Slot slot, std::size_t ending, std::size_t tensor);
   void add_companions();
   void add_weights();
 
   const MetaGraph& graph_;
   std::vector<Module> modules_;
   std::vector<Part> parts_;
-  NameIndex index_;  // of the modules' names, until all have their tensors
+  NameIndex index_;         // of the modules' names, until all have their tensors
+  bool indexed_ = false;    // whether they are in it already
+  std::size_t ending_ = 0;  // of the first companion
   bool blocks_ = false;
 };
 
