@@ -120,6 +120,30 @@ std::size_t read_plain_entries(std::string_view text, Each each) {
   }
 }
 
+// What stands before the first entry of an index as the usual writers make it.
+struct IndexHead {
+  std::size_t bytes = 0;
+  HfWeightMap::Metadata metadata;
+};
+// Nothing if an index begins otherwise.
+std::optional<IndexHead> index_head(std::string_view text, const std::string& path) {
+  constexpr std::string_view kMap = "\"weight_map\":", kBehind = "}}";
+  constexpr std::size_t kMostHead = 4096;
+  const std::string_view begin = text.substr(0, kMostHead);
+  const std::size_t map = begin.find(kMap);
+  if (map == std::string_view::npos) return std::nullopt;
+  const std::size_t brace = begin.find_first_not_of(' ', map + kMap.size());
+  if (brace == std::string_view::npos || begin[brace] != '{') return std::nullopt;
+  const std::size_t bytes = brace + 1;
+  std::string head(text.substr(0, bytes));
+  head.append(kBehind).append(simdjson::SIMDJSON_PADDING, ' ');
+  dom::parser parser;
+  IndexText index(parser, {head.data(), bytes + kBehind.size()}, path);
+  // with two braces behind it, it is an index of no entries: so the map stands where a map must
+  if (!index.fault().empty() || !index.is_empty() || !index.ends_with_map()) return std::nullopt;
+  return IndexHead{bytes, index.metadata()};
+}
+
 }  // namespace
 
 HfWeightMap::HfWeightMap(const io::SourceFile& file) : file_(file) {
@@ -160,15 +184,19 @@ std::optional<HfWeightMap::Metadata> HfWeightMap::scan_piece(std::size_t piece, 
   const std::unique_ptr<char[]> buffer(new char[kBefore.size() + bytes + simdjson::SIMDJSON_PADDING]);
   char* const text = buffer.get() + kBefore.size();
   file_.read_at(begin, std::as_writable_bytes(std::span(text, bytes)));
-  std::size_t from = first ? 0 : behind_entry({text, bytes}, 1);
   const std::size_t to = last ? bytes : behind_entry({text, bytes}, static_cast<std::size_t>(next - begin));
-  if (from == std::string_view::npos || to == std::string_view::npos || from >= to) return std::nullopt;
+  if (to == std::string_view::npos) return std::nullopt;
+  const auto head = first ? index_head({text, to}, file_.path()) : std::nullopt;
+  std::size_t from = head ? head->bytes : first ? 0 : behind_entry({text, bytes}, 1);
+  if (from == std::string_view::npos || from >= to) return std::nullopt;
   const auto each = [&](std::string_view tensor, std::string_view shard) { take(piece, tensor, shard); };
   std::fill_n(text + to, simdjson::SIMDJSON_PADDING, ' ');
-  if (!first) from += read_plain_entries({text + from, to - from}, each);
-  if (from == to && !last) return Metadata();
+  const bool in_map = !first || head;  // the text begins with an entry
+  const std::size_t plain = in_map ? read_plain_entries({text + from, to - from}, each) : 0;
+  from += plain;
+  if (from == to && !last) return head ? head->metadata : Metadata();
   char* whole = text + from;
-  if (!first) whole = std::ranges::copy(kBefore, whole - kBefore.size()).out - kBefore.size();
+  if (in_map) whole = std::ranges::copy(kBefore, whole - kBefore.size()).out - kBefore.size();
   // the braces take the place of ",\n"
   if (!last) std::ranges::copy(kBehind, text + to - kBehind.size());
 
@@ -176,9 +204,12 @@ std::optional<HfWeightMap::Metadata> HfWeightMap::scan_piece(std::size_t piece, 
   IndexText index(parser, {whole, static_cast<std::size_t>(text + to - whole)}, file_.path());
   index.read(each);
   if (!index.fault().empty()) return std::nullopt;
-  if ((!first && !index.begins_with_map()) || (!last && !index.ends_with_map())) return std::nullopt;
-  if (pieces() > 1 && index.is_empty()) return std::nullopt;  // a comma would have no entry beside it
-  return index.metadata();
+  if ((in_map && !index.begins_with_map()) || (!last && !index.ends_with_map())) return std::nullopt;
+  // a comma would have no entry beside it
+  if ((pieces() > 1 || plain > 0) && index.is_empty()) return std::nullopt;
+  const Metadata metadata = index.metadata();
+  if (!head || !head->metadata.there) return metadata;
+  return metadata.there ? std::nullopt : std::optional(head->metadata);
 }
 
 void HfWeightMap::parse(const Consume& take) {

@@ -46,11 +46,18 @@ std::uint64_t load_u64(std::string_view bytes) {
 
 std::string shape_text(const graph::Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
-// One tensor of a header; texts point into the header, or into the parser.
+// The type and shape of tensors; texts point into the header, or into the parser.
+struct Kind {
+  std::string_view dtype_text;
+  graph::Shape shape;
+  std::optional<graph::DType> dtype = {};   // absent: unknown
+  std::optional<std::uint64_t> bytes = {};  // of such a tensor; absent if nothing says or holds them
+};
+
+// One tensor of a header.
 struct Entry {
   std::string_view name;
-  std::string_view dtype;
-  graph::Shape shape;
+  std::uint32_t kind = 0;
   std::uint64_t begin = 0, end = 0;
 };
 
@@ -60,8 +67,14 @@ struct Scratch {
   std::unique_ptr<char[]> buffer;
   std::size_t buffer_bytes = 0;
   std::vector<Entry> entries;
+  std::vector<Kind> kinds;
   std::unique_ptr<dom::parser>
       parser;  // holds what the entries point to, unless they are plain: then they point into the text
+
+  void clear() {
+    entries.clear();
+    kinds.clear();
+  }
 };
 
 // What headers that were read leave for the next. Not a thread's own: a thread that cannot register the end
@@ -101,7 +114,7 @@ class HeaderReader : GraphReader {
   graph::MetaGraph read() {
     read_text();
     if (!read_plain()) {
-      scratch_.entries.clear();
+      scratch_.clear();
       read_fields(parse());
     }
     place_entries();
@@ -180,9 +193,27 @@ class HeaderReader : GraphReader {
   bool read_plain_entry(PlainJson& text, std::string_view name) {
     Entry& entry = scratch_.entries.emplace_back();
     entry.name = name;
+    if (!read_plain_kind(text, entry)) return false;
+    entry.begin = text.number();
+    if (entry.begin == PlainJson::kNoNumber || !text.take(',')) return false;
+    entry.end = text.number();
+    return entry.end != PlainJson::kNoNumber && text.take("]}");
+  }
+
+  // Up to the offsets. A model has thousands of tensors of a few types and shapes: the texts of those that
+  // came last are compared before they are read.
+  bool read_plain_kind(PlainJson& text, Entry& entry) {
+    for (std::size_t i = 0; i < recent_.size(); ++i) {
+      Recent& recent = recent_[(newest_ + i) % recent_.size()];
+      if (recent.text.empty() || !text.take(recent.text)) continue;
+      newest_ = (newest_ + i) % recent_.size();
+      entry.kind = recent.kind;
+      return true;
+    }
+    const std::size_t begin = text.position();
     if (!text.take("{\"dtype\":")) return false;
-    entry.dtype = text.string();
-    if (entry.dtype.data() == nullptr || !text.take(",\"shape\":[")) return false;
+    const std::string_view dtype = text.string();
+    if (dtype.data() == nullptr || !text.take(",\"shape\":[")) return false;
     numbers_.clear();
     if (!text.take(']')) {
       do {
@@ -191,12 +222,25 @@ class HeaderReader : GraphReader {
       } while (text.take(','));
       if (!text.take(']')) return false;
     }
-    entry.shape = graph::Shape(std::span<const std::uint64_t>(numbers_));
     if (!text.take(",\"data_offsets\":[")) return false;
-    entry.begin = text.number();
-    if (entry.begin == PlainJson::kNoNumber || !text.take(',')) return false;
-    entry.end = text.number();
-    return entry.end != PlainJson::kNoNumber && text.take("]}");
+    entry.kind = add_kind(dtype, graph::Shape(std::span<const std::uint64_t>(numbers_)));
+    newest_ = (newest_ + recent_.size() - 1) % recent_.size();
+    recent_[newest_] = {text_.substr(begin, text.position() - begin), entry.kind};
+    return true;
+  }
+
+  std::uint32_t add_kind(std::string_view dtype, graph::Shape shape) {
+    std::vector<Kind>& kinds = scratch_.kinds;
+    if (kinds.empty() || kinds.back().dtype_text != dtype || kinds.back().shape != shape)
+      kinds.push_back(kind_of(dtype, std::move(shape)));
+    return static_cast<std::uint32_t>(kinds.size() - 1);
+  }
+  static Kind kind_of(std::string_view dtype, graph::Shape shape) {
+    Kind kind{dtype, std::move(shape)};
+    kind.dtype = graph::dtype_from(&graph::DTypeInfo::safetensors, dtype);
+    const auto count = graph::element_count(kind.shape);
+    if (kind.dtype && count) kind.bytes = graph::byte_size(*kind.dtype, *count);
+    return kind;
   }
 
   void reserve_entries() {
@@ -225,7 +269,7 @@ class HeaderReader : GraphReader {
   void leave_scratch() {
     constexpr std::size_t kMostKept = 256 << 10;  // the parser takes about 14 times as much
     if (scratch_.buffer_bytes > kMostKept) return;
-    scratch_.entries.clear();
+    scratch_.clear();
     spare_scratch().leave(std::move(scratch_));
   }
 
@@ -270,16 +314,18 @@ class HeaderReader : GraphReader {
     Entry& entry = scratch_.entries.emplace_back();
     entry.name = name;
     bool has_dtype = false, has_shape = false, has_offsets = false;
+    std::string_view dtype;
+    graph::Shape shape;
     const auto once = [&](bool& seen, std::string_view field) {
       if (std::exchange(seen, true)) throw at_tensor(name, "{} occurs twice", field);
     };
     for (const auto& [key, field] : object) {
       if (key == "dtype") {
         once(has_dtype, key);
-        if (field.get(entry.dtype) != simdjson::SUCCESS) throw at_tensor(name, "dtype is not a string");
+        if (field.get(dtype) != simdjson::SUCCESS) throw at_tensor(name, "dtype is not a string");
       } else if (key == "shape") {
         once(has_shape, key);
-        entry.shape = graph::Shape(read_integers(name, key, field));
+        shape = graph::Shape(read_integers(name, key, field));
       } else if (key == "data_offsets") {
         once(has_offsets, key);
         const std::span<const std::uint64_t> offsets = read_integers(name, key, field);
@@ -294,6 +340,7 @@ class HeaderReader : GraphReader {
     }
     if (!has_dtype || !has_shape || !has_offsets)
       throw at_tensor(name, "{} is missing", !has_dtype ? "dtype" : !has_shape ? "shape" : "data_offsets");
+    entry.kind = add_kind(dtype, std::move(shape));
   }
 
   // Valid until the next call.
@@ -313,29 +360,23 @@ class HeaderReader : GraphReader {
 
   // Checks offsets against shapes: the entry's range must have the size that its dtype and shape need.
   graph::DType check_size(const Entry& entry) {
-    if (entry.dtype != last_dtype_text_) {  // neighbors mostly have the same
-      last_dtype_text_ = entry.dtype;
-      last_dtype_ = graph::dtype_from(&graph::DTypeInfo::safetensors, entry.dtype);
-    }
-    const std::optional<graph::DType> known = last_dtype_;
-    const auto count = graph::element_count(entry.shape);
-    if (!count) throw at_tensor(entry.name, "the shape {} overflows 64 bits", shape_text(entry.shape));
-    if (!known) {
+    const Kind& kind = scratch_.kinds[entry.kind];
+    const auto count = graph::element_count(kind.shape);
+    if (!count) throw at_tensor(entry.name, "the shape {} overflows 64 bits", shape_text(kind.shape));
+    if (!kind.dtype) {
       graph_.note(graph::Severity::warning, std::string(entry.name), "unknown dtype '{}': shown as bytes",
-                  safe_display(entry.dtype, 40));
+                  safe_display(kind.dtype_text, 40));
       return graph::DType::opaque;
     }
-    const graph::DTypeInfo& info = graph::dtype_info(*known);
-    const auto needed = info.block_elements == 1 ? checked_mul(*count, info.block_bytes)  // without a call
-                                                 : graph::byte_size(*known, *count);
-    const auto what = [&] { return fmt::format("{} {}", shape_text(entry.shape), info.name); };
-    if (!needed && *count % info.block_elements != 0)
+    const graph::DTypeInfo& info = graph::dtype_info(*kind.dtype);
+    const auto what = [&] { return fmt::format("{} {}", shape_text(kind.shape), info.name); };
+    if (!kind.bytes && *count % info.block_elements != 0)
       throw at_tensor(entry.name, "{} does not fill whole bytes", what());
-    if (!needed) throw at_tensor(entry.name, "{} overflows 64 bits", what());
-    if (*needed != entry.end - entry.begin)
-      throw at_tensor(entry.name, "needs {} bytes for {}, offsets give {}", *needed, what(),
+    if (!kind.bytes) throw at_tensor(entry.name, "{} overflows 64 bits", what());
+    if (*kind.bytes != entry.end - entry.begin)
+      throw at_tensor(entry.name, "needs {} bytes for {}, offsets give {}", *kind.bytes, what(),
                       entry.end - entry.begin);
-    return *known;
+    return *kind.dtype;
   }
 
   // Names go into the graph in one piece; the first that occurs twice is an Error.
@@ -364,13 +405,15 @@ class HeaderReader : GraphReader {
     graph_.storages.reserve(entries.size());
     std::uint64_t at = 0;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      Entry& entry = entries[i];
+      const Entry& entry = entries[i];
       if (entry.end < entry.begin)
         throw at_tensor(entry.name, "its data ends at {} before it begins at {}", entry.end, entry.begin);
       if (entry.begin != at)
         throw at_tensor(entry.name, "its data begins at {}, {} at {}", entry.begin,
                         entry.begin < at ? "overlapping what ends" : "leaving a hole after what ends", at);
-      const graph::DType dtype = check_size(entry);
+      const Kind& kind = scratch_.kinds[entry.kind];
+      const bool fits = kind.bytes && *kind.bytes == entry.end - entry.begin;  // mostly, and known
+      const graph::DType dtype = fits ? *kind.dtype : check_size(entry);
       if (entry.end > data_bytes)
         throw at_tensor(entry.name, "its data ends at {}, the file has {} bytes of data", entry.end,
                         data_bytes);
@@ -379,8 +422,11 @@ class HeaderReader : GraphReader {
       storage.file = graph::FileId{0};
       storage.offset = data_start_ + entry.begin;
       storage.bytes = storage.stored_bytes = entry.end - entry.begin;
-      const graph::StorageId id{static_cast<std::uint32_t>(i)};
-      graph_.tensors.push_back({std::move(names[i]), dtype, std::move(entry.shape), {}, id, 0});
+      graph::Tensor& tensor = graph_.tensors.emplace_back();
+      tensor.name = std::move(names[i]);
+      tensor.dtype = dtype;
+      tensor.shape = kind.shape;
+      tensor.storage = graph::StorageId{static_cast<std::uint32_t>(i)};
     }
     if (at != data_bytes)
       graph_.note(graph::Severity::error, {},
@@ -392,8 +438,13 @@ class HeaderReader : GraphReader {
   Scratch scratch_;
   std::vector<std::uint64_t> numbers_;
   std::uint64_t data_start_ = 0;
-  std::string_view last_dtype_text_;
-  std::optional<graph::DType> last_dtype_;
+  // The texts that began the last entries of different kinds, from newest_ on.
+  struct Recent {
+    std::string_view text;
+    std::uint32_t kind = 0;
+  };
+  std::array<Recent, 4> recent_;
+  std::size_t newest_ = 0;
 };
 
 }  // namespace

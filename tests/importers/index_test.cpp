@@ -149,6 +149,32 @@ TEST(HfWeightMap, MetadataMayStandBehindTheMap) {
   EXPECT_EQ(map.total_size(), 5u);
 }
 
+// Entries are read before a parser has seen what stands around them: only those of the index's own map count.
+TEST(HfWeightMap, OnlyEntriesOfTheOneMapCount) {
+  const auto read = [](const std::string& text) -> std::string {
+    const io::SourceFile file = file_of(text);
+    importers::HfWeightMap map(file);
+    std::string found;
+    const auto take = [&](std::size_t, std::string_view tensor, std::string_view) { found += tensor; };
+    if (map.scan(1, take)) return found;
+    found.clear();
+    return testing::facts_of([&] { map.parse(take); }) + found;
+  };
+  EXPECT_EQ(read(R"({"weight_map": {"a":"s","b":"s"}})"), "ab");
+  EXPECT_EQ(read(R"({"weight_map":{}})"), "");
+  EXPECT_EQ(read(R"({"metadata":{"weight_map":{"x":"s","y":"s"}},"weight_map":{"a":"s","b":"s"}})"), "ab");
+  EXPECT_EQ(read(R"({"metadata":{"\\"weight_map": {":1},"weight_map":{"a":"s","b":"s"}})").substr(0, 9),
+            "malformed");
+  for (const char* text : {R"({"weight_map":{"a":"s",}})", R"({"weight_map":{"a":"s","b":"s",}})",
+                           R"({"weight_map":{"a":"s","b":"s"},"weight_map":{"c":"s"}})",
+                           R"({"weight_map":{"a":"s","b":"s"})", R"({"weight_map":{"a":"s","b":2}})",
+                           R"({"weight_map":{)", R"({"x":{"weight_map":{"a":"s","b":"s"}}})",
+                           R"(["weight_map": {"a":"s","b":"s"}})", R"({"weight_map": {"a":"s","b":"s"}]})"})
+    EXPECT_EQ(read(text).substr(0, 22), "malformed m.index.json") << text;
+  // before the map and behind it: nothing says which counts, but the parser
+  EXPECT_EQ(read(R"({"metadata":{},"weight_map":{"a":"s","b":"s"},"metadata":{}})"), "ab");
+}
+
 TEST(HfIndex, OpensWhateverTheOrderOfItsEntries) {
   Model model = model_of(9, 600);
   const graph::MetaGraph in_order = open(model, "5400");
