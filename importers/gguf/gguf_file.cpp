@@ -83,11 +83,12 @@ struct Walk {
 };
 
 // Steps over the strings that begin in a piece of a little-endian file, if they are short. The begin of each
-// is known when the length of the one before has arrived. Four walks at once wait a quarter as often: one
+// is known when the length of the one before has arrived. Eight walks at once wait an eighth as often: one
 // from the first string, the others from what looks like a string further on. Those count if the walk before
 // arrives there.
 std::optional<Walk> walk_strings(std::span<const char> piece) {
-  constexpr std::uint64_t kLength = 8, kLong = 1 << 16;
+  constexpr std::uint64_t kLength = 8, kShort = 1 << 8, kLong = 1 << 16;
+  constexpr std::size_t kWalks = 8;
   const auto length = [&](std::uint64_t at) {
     std::uint64_t value = 0;
     std::memcpy(&value, piece.data() + at, kLength);
@@ -98,22 +99,38 @@ std::optional<Walk> walk_strings(std::span<const char> piece) {
     while (at < last && (length(at) >= kLong || length(at + 1) < kLong)) ++at;
     return at;
   };
-  std::uint64_t lengths = 0;  // of all strings: a bit that any of them has
+  std::array<std::uint64_t, kWalks> behind = {}, ends;
+  for (std::size_t i = 0; i < kWalks; ++i)
+    ends[i] = i + 1 == kWalks ? last : likely_begin(last / kWalks * (i + 1));
+  std::copy_n(ends.begin(), kWalks - 1, behind.begin() + 1);
+  std::uint64_t lengths = 0, all_lengths = 0, rounds = 0;  // of strings: a bit that any of them has
   const auto next = [&](std::uint64_t at) {
     const std::uint64_t bytes = length(at);
     lengths |= bytes;
     return at + kLength + bytes;
   };
-  const std::array ends = {likely_begin(last / 4), likely_begin(last / 2), likely_begin(last / 4 * 3), last};
-  std::uint64_t a = 0, b = ends[0], c = ends[1], d = ends[2], rounds = 0;  // each of its own: in registers
-  for (; a < ends[0] && b < ends[1] && c < ends[2] && d < ends[3] && lengths < kLong; ++rounds) {
-    a = next(a);
-    b = next(b);
-    c = next(c);
-    d = next(d);
+  while (all_lengths < kLong) {
+    // while strings are shorter than kShort, so many of them leave no walk behind its end
+    std::uint64_t safe = last;
+    for (std::size_t i = 0; i < kWalks; ++i)
+      safe = std::min(safe, behind[i] < ends[i] ? (ends[i] - behind[i]) / (kLength + kShort) : 0);
+    if (safe == 0) break;
+    auto [a, b, c, d, e, f, g, h] = behind;  // each of its own: in registers
+    for (std::uint64_t round = 0; round < safe && lengths < kShort; ++round, ++rounds) {
+      a = next(a);
+      b = next(b);
+      c = next(c);
+      d = next(d);
+      e = next(e);
+      f = next(f);
+      g = next(g);
+      h = next(h);
+    }
+    behind = {a, b, c, d, e, f, g, h};
+    all_lengths |= std::exchange(lengths, 0);
   }
-  const std::array behind = {a, b, c, d};
-  Walk walk = {rounds, a};
+  lengths = all_lengths;
+  Walk walk = {rounds, behind[0]};
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (i > 0 && walk.at == ends[i - 1]) walk = {walk.strings + rounds, behind[i]};
     for (; walk.at < ends[i] && lengths < kLong; ++walk.strings) walk.at = next(walk.at);
