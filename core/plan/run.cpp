@@ -19,18 +19,20 @@ namespace {
 
 // Fills the timeline of a run: the peaks, if asked a point of usage after each allocation and free, and the
 // machine's own figures. `Of` is the machine's own class where that is known, so that its members need no
-// calls.
-template <typename Of>
+// calls. `kPeaks`: only peaks are kept, and the first step over a limit.
+template <typename Of, bool kPeaks>
 class Recorder {
  public:
-  // `blocks`: about how many there will be. With limits only peaks are kept, and the first step over a limit.
-  Recorder(const Of& machine, Timeline used, std::size_t blocks, const std::optional<SumLimits>& limits)
+  static constexpr bool kModeled = std::is_same_v<Of, DryMachine>;  // which holds no memory that counters see
+
+  // `blocks`: about how many there will be.
+  Recorder(const Of& machine, Timeline used, std::size_t blocks, const SumLimits& limits)
       : machine_(machine),
         limits_(limits),
         own_books_(machine.live_bytes().has_value()),
         reserves_(machine.reserved().has_value()),
         counted_(machine.sample().has_value()) {
-    const std::size_t points = !limits ? 2 * blocks : 0;  // each is allocated once and freed at most once
+    const std::size_t points = kPeaks ? 0 : 2 * blocks;  // each is allocated once and freed at most once
     take_over(timeline_.usage, std::move(used.usage), points);
     take_over(timeline_.lifetimes, std::move(used.lifetimes), blocks);
     if (reserves_) take_over(timeline_.reserved_usage, {}, points);
@@ -42,20 +44,21 @@ class Recorder {
   void add(std::size_t at, const Step& step, const Block& block) {
     const double now = machine_.now();
     Lifetime& life = timeline_.lifetimes[graph::index(step.block)];
+    const unsigned bit = space_bit(block.space);
+    const bool own_books = !kModeled && own_books_;
     if (step.verb == Verb::alloc) {
       live_[index(block.space)] += block.bytes;
       life.from_step = static_cast<std::uint32_t>(at);
+      if (!own_books) add_to_sums(bit, block.bytes, at, now);
     } else {
       live_[index(block.space)] -= block.bytes;
       life.to_step = static_cast<std::uint32_t>(at);
+      if (!own_books) take_from_sums(bit, block.bytes);
     }
-    if (!limits_) timeline_.usage.push_back({at, now, own_books_ ? *machine_.live_bytes() : live_});
-    if (!own_books_ && step.verb == Verb::alloc)
-      add_to_sums(space_bit(block.space), block.bytes, at, now);
-    else if (!own_books_)
-      take_from_sums(space_bit(block.space), block.bytes);
-    if (reserves_) timeline_.reserved_usage.push_back(*machine_.reserved());
-    if (counted_) add_sample(now);
+    if (!kPeaks) timeline_.usage.push_back({at, now, own_books ? *machine_.live_bytes() : live_});
+    if (reserves_) [[unlikely]]
+      timeline_.reserved_usage.push_back(*machine_.reserved());
+    if (!kModeled && counted_) add_sample(now);
   }
 
   // After the machine has drained.
@@ -111,10 +114,9 @@ class Recorder {
       }
     used_spaces_ |= bit;
     limits_in_use_.fill(UINT64_MAX);
-    for (unsigned mask = 0; limits_ && mask <= kAllSpaces; ++mask)
-      if ((*limits_)[mask])
-        limits_in_use_[mask & used_spaces_] =
-            std::min(limits_in_use_[mask & used_spaces_], *(*limits_)[mask]);
+    for (unsigned mask = 0; mask <= kAllSpaces; ++mask)
+      if (limits_[mask])
+        limits_in_use_[mask & used_spaces_] = std::min(limits_in_use_[mask & used_spaces_], *limits_[mask]);
   }
   void set_peaks() {
     auto& peaks = timeline_.sum_peaks;
@@ -131,7 +133,7 @@ class Recorder {
   }
 
   const Of& machine_;
-  const std::optional<SumLimits> limits_;
+  const SumLimits limits_;
   std::array<std::uint64_t, kAllSpaces + 1> limits_in_use_ =
       {};  // by those of the used spaces that a sum has
   const bool own_books_;
@@ -144,11 +146,10 @@ class Recorder {
 };
 
 // Runs steps on a machine, as many at a time as it is given.
-template <typename Of>
+template <typename Of, bool kPeaks>
 class StepRunner {
  public:
-  StepRunner(Of& machine, Progress& progress, Timeline used, std::size_t blocks,
-             const std::optional<SumLimits>& limits = {})
+  StepRunner(Of& machine, Progress& progress, Timeline used, std::size_t blocks, const SumLimits& limits = {})
       : machine_(machine), progress_(progress), recorder_(machine, std::move(used), blocks, limits) {}
 
   // `look`: called with each step and its number before it runs.
@@ -183,7 +184,7 @@ class StepRunner {
   }
 
   // Modeled steps take nanoseconds: progress is told of many at once, and their total grows with them.
-  static constexpr bool kModeled = std::is_same_v<Of, DryMachine>;
+  static constexpr bool kModeled = Recorder<Of, kPeaks>::kModeled;
 
  private:
   static constexpr std::size_t kTogether = kModeled ? 1024 : 1;
@@ -195,18 +196,18 @@ class StepRunner {
 
   Of& machine_;
   Progress& progress_;
-  Recorder<Of> recorder_;
+  Recorder<Of, kPeaks> recorder_;
   std::uint64_t copied_ = 0;  // bytes that progress has not been told of
 };
 
 template <typename Of>
 Timeline run_on(Of& machine, const Plan& plan, Progress& progress, Timeline used) {
-  if constexpr (!StepRunner<Of>::kModeled) {
+  if constexpr (!StepRunner<Of, false>::kModeled) {
     std::uint64_t total = 0;
     for (const Step& step : plan.steps) total += step.bytes;
     progress.add_total(total);
   }
-  StepRunner<Of> runner(machine, progress, std::move(used), plan.blocks.size());
+  StepRunner<Of, false> runner(machine, progress, std::move(used), plan.blocks.size());
   runner.run(plan.blocks, plan.steps, 0, [](const Step&, std::size_t) {});
   return runner.finish();
 }
@@ -230,7 +231,7 @@ constexpr std::size_t kMostBlocks = 4;  // of a storage
 
 }  // namespace
 
-class StreamedRun::Impl final : public StepRunner<DryMachine> {
+class StreamedRun::Impl final : public StepRunner<DryMachine, true> {
  public:
   using StepRunner::StepRunner;
 };
@@ -246,7 +247,9 @@ StreamedRun::StreamedRun(std::string_view name, const graph::MetaGraph& graph, D
 
 StreamedRun::~StreamedRun() = default;
 
-void StreamedRun::take(std::span<const Block> blocks, std::span<const Step> steps, std::size_t first) {
+// A step is a few instructions, and a table of loads has a hundred million: calls would cost a third more.
+[[gnu::flatten]] void StreamedRun::take(std::span<const Block> blocks, std::span<const Step> steps,
+                                        std::size_t first) {
   checker_.begin(blocks);
   run_->run(blocks, steps, first, [&](const Step& step, std::size_t at) {
     if (!checker_.is_plain(step)) [[unlikely]]

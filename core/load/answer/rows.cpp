@@ -289,19 +289,25 @@ plan::PerSpace<AliveBlocks> alive_blocks(const Projection& projection, const Lab
     peaks[space] =
         projection.timeline.peaks[space].bytes == 0 ? plan::kNever : projection.timeline.peaks[space].step;
   plan::PerSpace<std::vector<plan::BlockId>> largest;  // largest first, ties by id
+  plan::PerSpace<std::size_t> counts = {};
+  plan::PerSpace<std::uint64_t> above = {};  // the size of the last of `most`: an entry must exceed it
+  const auto keep = [&](std::vector<plan::BlockId>& found, std::uint64_t bytes, plan::BlockId id) {
+    if (found.size() == most) found.pop_back();
+    found.insert(
+        std::ranges::find_if(found, [&](plan::BlockId other) { return plan.block(other).bytes < bytes; }),
+        id);
+    return found.size() == most ? plan.block(found.back()).bytes : 0;
+  };
   for (std::size_t i = 0; i < plan.blocks.size(); ++i) {
     const plan::Block& block = plan.blocks[i];
     const std::size_t space = plan::index(block.space);
-    const std::size_t peak = peaks[space];
-    const plan::Lifetime& life = projection.timeline.lifetimes[i];
-    if (life.from_step > peak || peak >= life.to_step) continue;
-    ++alive[space].count;
-    std::vector<plan::BlockId>& found = largest[space];
-    const auto is_smaller = [&](plan::BlockId id) { return plan.block(id).bytes < block.bytes; };
-    if (found.size() == most && !is_smaller(found.back())) continue;
-    if (found.size() == most) found.pop_back();
-    found.insert(std::ranges::find_if(found, is_smaller), plan::BlockId{static_cast<std::uint32_t>(i)});
+    const plan::Lifetime life = projection.timeline.lifetimes[i];
+    if (life.from_step > peaks[space] || peaks[space] >= life.to_step) continue;
+    ++counts[space];
+    if (block.bytes > above[space] || largest[space].size() < most)
+      above[space] = keep(largest[space], block.bytes, plan::BlockId{static_cast<std::uint32_t>(i)});
   }
+  for (std::size_t space = 0; space < alive.size(); ++space) alive[space].count = counts[space];
   for (std::size_t space = 0; space < alive.size(); ++space)
     for (const plan::BlockId id : largest[space])
       alive[space].largest.push_back({labels.of(plan, id), plan.block(id).bytes});
