@@ -267,13 +267,13 @@ class FileReader : GraphReader {
   }
 
   void skip_strings(std::uint64_t count) {
-    // Below the size from which the allocator takes fresh pages from the system each time.
-    constexpr std::uint64_t kMostPiece = 112 << 10, kLeastPiece = 4 << 10, kLeastString = 8;
+    // large enough that calls of the system cost little, and fits in a core's cache
+    constexpr std::uint64_t kMostPiece = 224 << 10, kLeastPiece = 4 << 10, kLeastString = 8;
     while (!big_endian_) {
       // so few bytes that all strings of the piece belong to the array
       const std::uint64_t bytes = std::min({kMostPiece, kLeastString * count, in_.remaining()});
       if (bytes < kLeastPiece) break;
-      if (!piece_) piece_.reset(new char[kMostPiece]);
+      if (!piece_) piece_.reset(new char[std::min(kMostPiece, in_.remaining())]);
       const std::span piece(piece_.get(), static_cast<std::size_t>(bytes));
       file_.read_at(in_.at(), std::as_writable_bytes(piece));
       const auto walk = walk_strings(piece);
