@@ -70,7 +70,10 @@ class Binder {
          const std::vector<std::pair<std::string, assets::Datum>>& flags)
       : architecture_(architecture), model_{.architecture = &architecture, .config = config} {
     if (graph != nullptr)
-      header_.emplace(*graph, NameVariants{architecture.prefixes, architecture.spellings});
+      header_.emplace(*graph,
+                      NameVariants{config.is_part_of_another() ? prefixes_in(*graph, architecture.prefixes)
+                                                               : architecture.prefixes,
+                                   architecture.spellings});
     scope_.work = &work_;
     here_ = {std::make_shared<const std::string>(architecture.path), 1, 1};
     names_.emplace("head", assets::Datum(std::string(head_of(config.get("architectures"), architecture))));

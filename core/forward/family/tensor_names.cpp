@@ -3,6 +3,8 @@
 
 #include "core/base/text.h"
 
+#include <algorithm>
+
 namespace loadline::forward {
 
 std::string expand_name(std::string_view name, const assets::AssetPlace& place, const assets::Scope& scope) {
@@ -22,6 +24,26 @@ std::string expand_name(std::string_view name, const assets::AssetPlace& place, 
     result += std::to_string(*value.number());
     name.remove_prefix(close + 1);
   }
+}
+
+std::vector<std::string> prefixes_in(const graph::MetaGraph& graph, std::vector<std::string> prefixes) {
+  constexpr std::size_t kMost = 16;  // each is tried for every tensor
+  constexpr std::string_view kParts[] = {"language_model.", "text_model."};
+  const auto add = [&](std::string_view prefix) {
+    if (prefixes.size() < kMost && std::ranges::find(prefixes, prefix) == prefixes.end())
+      prefixes.emplace_back(prefix);
+  };
+  for (const graph::Tensor& tensor : graph.tensors) {
+    const std::string_view name = tensor.name.view();
+    for (const std::string_view part : kParts) {
+      const std::size_t at = name.find(part);
+      if (at == std::string_view::npos || (at > 0 && name[at - 1] != '.')) continue;
+      const std::size_t end = at + part.size();
+      add(name.substr(0, end));
+      if (name.substr(end).starts_with("model.")) add(name.substr(0, end + 6));
+    }
+  }
+  return prefixes;
 }
 
 Header::Header(const graph::MetaGraph& graph, NameVariants variants)

@@ -22,6 +22,9 @@ struct NameVariants {
   std::vector<std::pair<std::string, std::string>> spellings = {};  // endings, and those of older files
 };
 
+// The prefixes, and those that stand before a language model's names where another model holds it.
+std::vector<std::string> prefixes_in(const graph::MetaGraph& graph, std::vector<std::string> prefixes);
+
 // Finds tensors by the asset's names, with or without its prefixes, and with the endings of older files.
 // Remembers which tensors were claimed. The graph must outlive it.
 class Header {

@@ -135,7 +135,10 @@ constexpr std::size_t kMostTensors = 1'000'000;
 class Mapper {
  public:
   Mapper(const GgufFamily& family, const ModelConfig& config, const graph::MetaGraph& graph)
-      : family_(family), config_(config), header_(graph, {family.prefixes, family.spellings}) {
+      : family_(family),
+        config_(config),
+        header_(graph, {config.is_part_of_another() ? prefixes_in(graph, family.prefixes) : family.prefixes,
+                        family.spellings}) {
     scope_.name = [this](std::string_view name) { return value_of(name); };
     scope_.call = [this](std::string_view function, std::span<const assets::Datum> arguments) {
       return call(function, arguments);
