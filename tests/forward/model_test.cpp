@@ -803,6 +803,9 @@ TEST(CacheEstimate, LayersMayDiffer) {
   EXPECT_EQ(parts_of(R"("kv_lora_rank":32,"index_topk":9,"index_head_dim":16,
                         "indexer_types":["full","shared","shared","full"])"),
             each((4 * 32 + 2 * 16) * 2));
+  EXPECT_EQ(parts_of(R"("model_type":"mimo_v2_flash","num_key_value_heads":2,"sliding_window":100,
+                        "layer_types":["full_attention","sliding_attention","sliding_attention","full_attention"])"),
+            (Parts{{.bytes = 2 * 2 * kHead}, {.bytes = 2 * 4 * kHead, .window = 100}}));
 }
 
 TEST(CacheEstimate, WindowsOfSeveralWidthsAndEntriesForSeveralTokens) {
@@ -941,6 +944,9 @@ TEST(CacheEstimate, WhatIsNotKnownIsARangeWithAReason) {
             (Reasons{"layers of cross-attention hold what an encoder gives"}));
   EXPECT_EQ(reasons(R"("is_encoder_decoder":true)", 8 * kLayer, 8 * kLayer),
             (Reasons{"the text that the encoder reads is taken to be as long"}));
+  EXPECT_EQ(reasons(R"("is_encoder_decoder":true,"cross_num_key_value_heads":4,"cross_head_dim":8)",
+                    6 * kLayer, 6 * kLayer),
+            (Reasons{"the text that the encoder reads is taken to be as long"}));
   EXPECT_EQ(reasons(R"("architectures":["NewModel"])", 0, 4 * kLayer),
             (Reasons{"NewModel may keep nothing of a text"}));
   EXPECT_EQ(reasons(R"("architectures":["NewForMaskedLM"])", 0, 0), Reasons());
@@ -955,6 +961,13 @@ TEST(CacheEstimate, WhatTheKeysDoNotSayIsNotGuessed) {
   EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":6,"num_attention_heads":8})"));
   EXPECT_FALSE(of(R"({"num_hidden_layers":4000000000,"hidden_size":64,"num_attention_heads":8})"));
   EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":64,"num_attention_heads":-8})"));
+  // of a part that stands for the text
+  const std::string text = R"({"layers":2,"embed_dim":64,"attention_heads":8})",
+                    usual = R"({"num_hidden_layers":2,"hidden_size":64,"num_attention_heads":8})";
+  for (const std::string& config :
+       {text, R"({"hidden_size":8,"text_config":)" + usual + "}",
+        R"({"vlm_config":{"text_config":)" + text + "}}", R"({"decoder_config":)" + text + "}"})
+    EXPECT_TRUE(of(config)) << config;
   const auto widest = of(R"({"num_hidden_layers":10000,"head_dim":1048576,"num_attention_heads":1048576})");
   ASSERT_TRUE(widest);
   EXPECT_FALSE(widest->most.bytes(1'000'000));

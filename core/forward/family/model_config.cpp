@@ -105,9 +105,14 @@ std::string shown(const json& value) {
   return safe_display(value.dump(-1, ' ', false, json::error_handler_t::replace), kMost);
 }
 
-// The settings of a language model where those of several parts lie side by side.
+// The settings of a language model where those of several parts lie side by side. A width that all parts
+// share may stand at the top.
 const json* part_of(const json& root, std::initializer_list<std::string_view> names) {
-  if (held(find_in(root, "hidden_size")) != nullptr) return nullptr;
+  const bool sized = held(find_in(root, "hidden_size")) != nullptr;
+  const bool layered =
+      std::ranges::any_of(std::array{"num_hidden_layers", "num_layers", "n_layer"},
+                          [&](const char* key) { return held(find_in(root, key)) != nullptr; });
+  if (sized && (layered || held(find_in(root, "text_config.num_hidden_layers")) == nullptr)) return nullptr;
   for (const std::string_view name : names)
     if (const json* const found = find_in(root, name); found != nullptr && found->is_object()) return found;
   return nullptr;
@@ -172,9 +177,9 @@ ModelConfig::ModelConfig(std::string_view text, const std::string& path) : path_
   if (classes != nullptr && !classes->is_null() && !classes->is_array())
     throw fail("'architectures' is {}: a list of class names expected", datum(*classes).shown());
   parsed->part = part_of(parsed->root, {"text_config", "language_config", "llm_config", "lm_config",
-                                        "thinker_config.text_config"});
+                                        "thinker_config.text_config", "vlm_config.text_config"});
   if (parsed->part == nullptr) {
-    parsed->part = part_of(parsed->root, {"decoder", "generator"});
+    parsed->part = part_of(parsed->root, {"decoder", "decoder_config", "generator"});
     parsed->decoder = parsed->part != nullptr;
   }
   json_ = std::move(parsed);

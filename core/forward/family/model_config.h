@@ -22,10 +22,10 @@ struct Setting {
 
 // Keys are dotted paths: "rope_scaling.factor", "blocks.3.heads". A multimodal model keeps the settings of
 // its language model in text_config or the like: keys are looked up there, unless the top level has a
-// hidden_size. Of the top level only what holds for all parts is read too, such as dtype; tie_word_embeddings
-// is read there first. "root.KEY" always reads the top level. "rope.KEY" reads the rotary embedding's
-// settings wherever they are, as transformers does: in rope_scaling, else in rope_parameters, and some beside
-// them. A number such as 2.0 is a whole number. NaN and Infinity are read as Python does.
+// hidden_size and layers. Of the top level only what holds for all parts is read too, such as dtype;
+// tie_word_embeddings is read there first. "root.KEY" always reads the top level. "rope.KEY" reads the rotary
+// embedding's settings wherever they are, as transformers does: in rope_scaling, else in rope_parameters, and
+// some beside them. A number such as 2.0 is a whole number. NaN and Infinity are read as Python does.
 class ModelConfig {
  public:
   // Throws Error{malformed} naming `path` for anything but a JSON object of bounded depth, and if

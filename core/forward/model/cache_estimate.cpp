@@ -36,7 +36,7 @@ struct StateSize {
 class LayerSizes {
  public:
   explicit LayerSizes(const Settings& settings) : settings_(settings) {
-    width_ = settings.number({"hidden_size", "n_embd", "d_model", "dim", "d"}).value_or(0);
+    width_ = settings.number({"hidden_size", "n_embd", "d_model", "dim", "d", "embed_dim"}).value_or(0);
     decodes_ = settings.on("is_encoder_decoder") || settings.on("root.is_encoder_decoder");
   }
   // llama.cpp without flash attention keeps the values of all layers as wide as the widest.
@@ -74,7 +74,10 @@ class LayerSizes {
     const auto usual = settings_.number({"num_key_value_heads", "num_kv_heads", "n_head_kv", "K",
                                          "n_kv_heads", "attn_config.kv_n_heads", "num_attention_groups"},
                                         i);
-    return usual ? *usual : heads(i);
+    // MiMo-V2 has twice as many in windows, if no setting above says it
+    const std::string* const type = settings_.value("model_type").text();
+    const bool twice = windowed && usual && type != nullptr && type->starts_with("mimo_v2");
+    return usual ? *usual * (twice ? 2 : 1) : heads(i);
   }
   std::uint64_t key_width(std::uint64_t i, bool windowed) const {
     if (const auto own = settings_.number({"swa_head_dim", "attention_other_setting.head_dim"}, i);
@@ -100,6 +103,12 @@ class LayerSizes {
   }
   std::uint64_t values(std::uint64_t i, bool windowed) const {
     return groups(i, windowed) * value_width(i, windowed);
+  }
+  // Numbers of a token that the encoder has read, where they are others than those of the decoder's own.
+  std::optional<std::uint64_t> crossing(std::uint64_t i) const {
+    const auto groups = settings_.number({"cross_num_key_value_heads"}, i),
+               width = settings_.number({"cross_head_dim"}, i);
+    return groups && width ? std::optional(2 * *groups * *width) : std::nullopt;
   }
   // Numbers that an indexer keeps of a token beside the keys, where layer i has one of its own.
   std::uint64_t indexed(std::uint64_t i) const {
@@ -347,7 +356,8 @@ class Estimator {
       tally_.add_state(checked_mul(numbers * bytes_, *prompt), checked_mul(numbers * bytes_, *prompt));
     if (!sizes_.has_encoder()) return;
     tally_.because("the text that the encoder reads is taken to be as long");
-    tally_.add(bytes, 0);
+    const auto crossing = sizes_.crossing(i);
+    tally_.add(crossing ? checked_mul(*crossing, bytes_) : bytes, 0);
   }
 
   // DeepSeek-V4: a window of single vectors, one entry for several tokens, and what waits to become one.
