@@ -284,8 +284,29 @@ TEST(Bind, SettingsThatNobodyReadsAreLeft) {
   EXPECT_EQ(left(R"({"size":7,"rms_norm_eps":1e-5,"rope_scaling":{"factor":2},"known":{"a":1}})"), "");
   EXPECT_EQ(left(R"({"size":7,"heads":7})"), "");
   EXPECT_EQ(left(R"({"size":7,"heads":8,"off":false,"on":true})"), "'heads' is 8, 'on' is true");
+  // what a pass keeps grows by it
+  EXPECT_EQ(left(R"({"size":7,"output_hidden_states":true,"output_attentions":false})"),
+            "'output_hidden_states' is true");
   // what an expression names stands behind what it has looked at
   EXPECT_EQ(left(R"({"size":7,"big":1,"older":2,"bigger":3})"), "'bigger' is 3");
+}
+
+// Another model's own prefix may stand before the names of its language model.
+TEST(Bind, PrefixesOfPartsAreFoundInTheFile) {
+  const forward::Architecture architecture = forward::parse_architecture(
+      R"json({"family":"f","prefix":["model."],"main":["x = embed ids @model.w[size, 2]"]})json", "a.json");
+  const auto missing = [&](const char* name, const char* config) {
+    graph::MetaGraph graph;
+    graph.storages = {graph::shapes_only_storage(7 * 2 * 4)};
+    graph.tensors = {{name, graph::DType::f32, {7, 2}, {}, graph::StorageId{0}, 0}};
+    const forward::ModelConfig model(config, "config.json");
+    return forward::bind_architecture(architecture, model, &graph).claims.missing.size();
+  };
+  const char* const nested = R"({"text_config":{"size":7}})";
+  EXPECT_EQ(missing("model.text_model.w.weight", nested), 0u);
+  EXPECT_EQ(missing("thinker.language_model.model.w.weight", nested), 0u);
+  EXPECT_EQ(missing("thinker.vision_model.w.weight", nested), 1u);
+  EXPECT_EQ(missing("model.text_model.w.weight", R"({"size":7})"), 1u);
 }
 
 // A row of the asset goes before the rule that nothing grows by what is turned off.

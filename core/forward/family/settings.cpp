@@ -82,8 +82,8 @@ constexpr OfModels kUnused[] = {
     {"torchscript", Reach::nothing, kSameNumbers},
     {"use_bfloat16", Reach::nothing, kSameNumbers},
 
-    {"output_attentions", Reach::nothing, kOutputs},
-    {"output_hidden_states", Reach::nothing, kOutputs},
+    {"output_attentions", Reach::sizes, kOutputs},
+    {"output_hidden_states", Reach::sizes, kOutputs},
     {"output_past", Reach::nothing, kOutputs},
     {"output_router_logits", Reach::nothing, kOutputs},
     {"output_scores", Reach::nothing, kOutputs},
@@ -205,7 +205,9 @@ bool is_off(const Setting& setting, Reach reach) {
 std::string_view why_unused(std::string_view setting, Reach reach) {
   if (setting.starts_with("root.")) setting.remove_prefix(5);
   for (const OfModels& row : kUnused)
-    if (row.reach <= reach && graph::glob_matches(row.pattern, setting)) return row.why;
+    if ((row.reach == Reach::sizes ? reach == Reach::nothing : row.reach <= reach) &&
+        graph::glob_matches(row.pattern, setting))
+      return row.why;
   return "";
 }
 

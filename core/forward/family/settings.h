@@ -20,9 +20,11 @@ namespace loadline::forward {
 enum class Reach : std::uint8_t {
   nothing,  // neither results nor sizes
   numbers,  // results, but no size
+  sizes,    // what a pass keeps, but no result
 };
 
-// Why the setting reaches no further in any model, in words; empty if it may.
+// Why the setting reaches no further than what is asked about in any model, in words; empty if it may.
+// `nothing` asks about results, `numbers` about sizes.
 std::string_view why_unused(std::string_view setting, Reach reach);
 
 // The settings that the lines of an asset read: what a message about a misfit names, and what is left.
