@@ -149,8 +149,9 @@ constexpr std::array<Option<Request>, 21> kOptions = {{
      .brief = "settings that the output need not follow",
      .help =
          "Settings of config.json, such as sliding_window, that a GGUF file may leave out although llama.cpp "
-         "then computes something else than the model; from GGUF, keys of the file that config.json cannot "
-         "say; of a merge also settings of adapter_config.json that are not known. "
+         "then computes something else than the model, or that say how packed weights were made; from GGUF, "
+         "keys of the file that config.json cannot say; of a merge also settings of adapter_config.json that "
+         "are not known. "
          "Without it, such a setting is an error. A * stands for any text.",
      .access = access::words<same_word, same_word, &Request::layout, &ExportOptions::ignored_settings>},
     {.id = "align",

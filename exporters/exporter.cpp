@@ -7,6 +7,8 @@
 #include "core/base/text.h"
 #include "core/convert/numbers/elements.h"
 #include "core/convert/recipe/packed_weights.h"
+#include "core/forward/family/model_config.h"
+#include "core/forward/family/settings.h"
 #include "core/graph/packed/quantization.h"
 #include "exporters/formats/formats.h"
 #include "exporters/gguf/gguf.h"
@@ -186,6 +188,27 @@ std::vector<Slot> output_slots(const graph::MetaGraph& graph, const ExportOption
   return plain_slots(slot_drafts(graph, options, false), options.outtype);
 }
 
+std::vector<graph::Note> packing_notes(const graph::MetaGraph& graph, const std::vector<Slot>& slots,
+                                       const ExportOptions& options) {
+  const std::string file(graph::kConfigKey);
+  const std::string* const text = graph::find_text(graph, file);
+  const bool unpacks = std::ranges::any_of(slots, [](const Slot& slot) {
+    return std::ranges::any_of(slot.recipe.steps, [](const convert::RecipeStep& step) {
+      return step.kind == convert::StepKind::unpack;
+    });
+  });
+  std::vector<forward::Setting> left;
+  if (unpacks && text != nullptr)
+    left = forward::unaccounted_packing(forward::ModelConfig(*text, file).settings(),
+                                        forward::PackedUse::unpack);
+  check_ignored(left, options);
+  left = ignored_settings(left, options, file, "how these weights were packed is not understood");
+  if (left.empty()) return {};
+  return {graph::make_note(graph::Severity::warning, {},
+                           "{}: ignored, so the weights may differ from the model's",
+                           forward::settings_text(left))};
+}
+
 void refuse_dtype(const Slot& slot, std::string_view format, graph::DType instead) {
   const Error error(ErrorCode::unsupported, {.tensor = slot.name}, "{} has no dtype {}", format,
                     graph::dtype_info(slot.dtype).name);
@@ -328,13 +351,13 @@ constexpr std::array<Exporter, 7> kExporters = {{
     {"gguf", "GGUF version 3, one file or a split set", ".gguf",
      "outtype,type,imatrix,align,max_shard_size,order,metadata_slack,names,pre_tokenizer,ignore", one_file,
      gguf_supports, gguf_carries, gguf_layout},
-    {"torch", "PyTorch state_dict, one file that torch.load can map", ".pt", "outtype,align,order", one_file,
-     torch_supports, torch_carries, torch_layout, true},
-    {"npz", "numpy archive, one file", ".npz", "outtype,align,order", one_file, npz_supports, npz_carries,
-     npz_layout},
-    {"npy", "numpy arrays, a folder with one file a tensor", "", "outtype,align", always_folder, npz_supports,
-     npz_carries, npy_layout},
-    {"ptd", "ExecuTorch tensors, one file", ".ptd", "outtype,align,order", one_file, ptd_supports,
+    {"torch", "PyTorch state_dict, one file that torch.load can map", ".pt", "outtype,align,order,ignore",
+     one_file, torch_supports, torch_carries, torch_layout, true},
+    {"npz", "numpy archive, one file", ".npz", "outtype,align,order,ignore", one_file, npz_supports,
+     npz_carries, npz_layout},
+    {"npy", "numpy arrays, a folder with one file a tensor", "", "outtype,align,ignore", always_folder,
+     npz_supports, npz_carries, npy_layout},
+    {"ptd", "ExecuTorch tensors, one file", ".ptd", "outtype,align,order,ignore", one_file, ptd_supports,
      ptd_carries, ptd_layout, true},
     {"onnx", "ONNX from ONNX, with external data or without", ".onnx", "align,order,inline_weights", one_file,
      onnx_supports, onnx_carries, onnx_layout, true},

@@ -173,6 +173,10 @@ std::vector<Slot> plain_slots(std::vector<SlotDraft> drafts, std::optional<graph
 Slot plain_slot(SlotDraft draft, std::optional<graph::DType> outtype);
 // plain_slots() of slot_drafts(), for formats without blocks of ggml.
 std::vector<Slot> output_slots(const graph::MetaGraph& graph, const ExportOptions& options);
+// Where these slots unpack weights, every setting of how they were packed must be accounted for: throws
+// Error{unsupported} that names the others, unless `options` ignores them. Notes on those that are ignored.
+std::vector<graph::Note> packing_notes(const graph::MetaGraph& graph, const std::vector<Slot>& slots,
+                                       const ExportOptions& options);
 // The result of a recipe, without an offset. Throws as recipe_forms() does.
 Slot slot_of(const graph::MetaGraph& graph, const graph::Name& name, convert::Recipe recipe);
 // With one more step, which gives this type.

@@ -86,9 +86,9 @@ std::uint64_t array_unit(const ExportOptions& options) {
 }
 
 // In the order in which an importer lists the folder.
-std::vector<Array> arrays_of(const graph::MetaGraph& graph, const ExportOptions& options) {
+std::vector<Array> arrays_of(std::vector<Slot> slots) {
   std::vector<Array> arrays;
-  for (Slot& slot : array_slots(graph, options)) {
+  for (Slot& slot : slots) {
     auto file = graph::npy_file_name(slot.name.view());
     if (!file)
       throw Error(ErrorCode::unsupported, {.tensor = slot.name},
@@ -122,9 +122,11 @@ void refuse_others(const std::string& folder, const std::vector<Array>& arrays) 
 
 Layout npy_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   const std::uint64_t unit = array_unit(options);
-  std::vector<Array> arrays = arrays_of(graph, options);
-  refuse_others(out, arrays);
+  std::vector<Slot> slots = array_slots(graph, options);
   Layout layout;
+  layout.notes = packing_notes(graph, slots, options);
+  std::vector<Array> arrays = arrays_of(std::move(slots));
+  refuse_others(out, arrays);
   layout.result.format = "npy";
   for (Array& array : arrays) {
     LayoutFile file;
@@ -174,6 +176,7 @@ bool npz_carries(const graph::MetaGraph&, const graph::MetaEntry&) { return fals
 Layout npz_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   ZipLayout zip(zip_alignment(options, kDefaultAlignment));
   std::vector<Slot> slots = array_slots(graph, options);
+  std::vector<graph::Note> notes = packing_notes(graph, slots, options);
   std::set<std::string_view> names;
   for (const Slot& slot : slots) names.insert(slot.name.view());
   for (const Slot& slot : slots) check_npz_name(slot.name, names);
@@ -182,7 +185,9 @@ Layout npz_layout(const graph::MetaGraph& graph, const ExportOptions& options, c
     std::vector<std::byte> header = npy_header(slot, kNpyUnit);
     zip.add(member, std::move(header), std::move(slot));
   }
-  return zip.layout(graph, "npz", out);
+  Layout layout = zip.layout(graph, "npz", out);
+  layout.notes = std::move(notes);
+  return layout;
 }
 
 }  // namespace loadline::exporters

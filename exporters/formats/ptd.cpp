@@ -107,6 +107,7 @@ Layout ptd_layout(const graph::MetaGraph& graph, const ExportOptions& options, c
   LayoutFile file;
   file.path = out;
   file.slots = output_slots(graph, options);
+  std::vector<graph::Note> notes = packing_notes(graph, file.slots, options);
   std::uint64_t end = 0;
   for (Slot& slot : file.slots) {
     check_slot(slot);
@@ -122,6 +123,7 @@ Layout ptd_layout(const graph::MetaGraph& graph, const ExportOptions& options, c
   file.bytes = base + end;
 
   Layout layout;
+  layout.notes = std::move(notes);
   layout.result.format = "ptd";
   layout.result.metadata.push_back({"version", std::uint32_t{0}});
   layout.result.files.push_back({out, file.bytes});

@@ -6,16 +6,15 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/forward/family/settings.h"
 #include "exporters/exporter.h"
 #include "exporters/formats/formats.h"
-#include "exporters/gguf/gguf.h"
 #include "exporters/gguf/hugging_face.h"
 #include "exporters/model_folder.h"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <unordered_set>
 
@@ -203,30 +202,6 @@ void note_own_names(const graph::MetaGraph& gguf, Layout& layout) {
                        safe_display(architecture == nullptr ? "" : *architecture, 60)));
 }
 
-// Where weights are unpacked, every setting of how they were packed must be accounted for. Notes on those
-// that `options` ignores.
-std::vector<std::string> check_packing(const graph::MetaGraph& graph, const std::vector<Slot>& slots,
-                                       const ExportOptions& options) {
-  const std::string* const text = graph::find_text(graph, graph::kConfigKey);
-  const bool unpacks = std::ranges::any_of(slots, [](const Slot& slot) {
-    return std::ranges::any_of(slot.recipe.steps, [](const convert::RecipeStep& step) {
-      return step.kind == convert::StepKind::unpack;
-    });
-  });
-  std::vector<forward::Setting> left;
-  if (unpacks && text != nullptr) {
-    const std::string name(graph::kConfigKey);
-    left = forward::unaccounted_packing(forward::ModelConfig(*text, name).settings(),
-                                        forward::PackedUse::unpack);
-  }
-  check_ignored(left, options);
-  left = ignored_settings(left, options, std::string(graph::kConfigKey),
-                          "how these weights were packed is not understood");
-  if (left.empty()) return {};
-  return {
-      fmt::format("{}: ignored, so the weights may differ from the model's", forward::settings_text(left))};
-}
-
 }  // namespace
 
 bool safetensors_carries(const graph::MetaGraph&, const graph::MetaEntry& entry) {
@@ -251,8 +226,7 @@ Layout safetensors_layout(const graph::MetaGraph& graph, const ExportOptions& op
     note_own_names(graph, builder.layout());
   if (!is_restored) {
     model.slots = output_slots(graph, options);
-    for (const std::string& note : check_packing(graph, model.slots, options))
-      builder.layout().notes.push_back({graph::Severity::warning, {}, note});
+    std::ranges::move(packing_notes(graph, model.slots, options), std::back_inserter(builder.layout().notes));
     if (const std::string* const text = graph::find_text(graph, graph::kConfigKey))
       model.config = options.outtype ? cast_config(*text, *options.outtype, !graph.logical.empty()) : *text;
   }

@@ -163,6 +163,7 @@ bool torch_carries(const graph::MetaGraph&, const graph::MetaEntry&) { return fa
 
 Layout torch_layout(const graph::MetaGraph& graph, const ExportOptions& options, const std::string& out) {
   std::vector<Slot> slots = output_slots(graph, options);
+  std::vector<graph::Note> notes = packing_notes(graph, slots, options);
   const std::vector<std::vector<graph::Name>> names = all_names(graph, slots);
   Pickler pickle;
   std::size_t name_bytes = 0;
@@ -195,7 +196,9 @@ Layout torch_layout(const graph::MetaGraph& graph, const ExportOptions& options,
   for (std::size_t i = 0; i < slots.size(); ++i)
     zip.add(fmt::format("{}data/{}", root, i), {}, std::move(slots[i]));
   zip.add(root + "version", bytes_of("3\n"));
-  return zip.layout(graph, "torch", out, names);
+  Layout layout = zip.layout(graph, "torch", out, names);
+  layout.notes = std::move(notes);
+  return layout;
 }
 
 }  // namespace loadline::exporters

@@ -393,7 +393,7 @@ TEST(Exporters, WriteTensorsInAnyOrder) {
   EXPECT_EQ(names_of(*open(folder / "out/parts-00004-of-00006.gguf")), expected.at("largest"));
 }
 
-TEST(Exporters, PackedWeightsAreOrderedByTheirCodes) {
+graph::MetaGraph packed_model() {
   graph::MetaGraph graph;
   graph.storages = {graph::shapes_only_storage(64), graph::shapes_only_storage(4),
                     graph::shapes_only_storage(8)};
@@ -405,6 +405,11 @@ TEST(Exporters, PackedWeightsAreOrderedByTheirCodes) {
   graph.logical[0].shape = {8, 8};
   graph.logical[0].codes = graph::TensorId{0};
   graph.logical[0].companions = {{graph::Companion::scales, graph::TensorId{1}}};
+  return graph;
+}
+
+TEST(Exporters, PackedWeightsAreOrderedByTheirCodes) {
+  const graph::MetaGraph graph = packed_model();
   exporters::ExportOptions options;
   options.outtype = graph::DType::f16;
   options.order = {graph::StorageId{2}, graph::StorageId{1}, graph::StorageId{0}};
@@ -412,6 +417,28 @@ TEST(Exporters, PackedWeightsAreOrderedByTheirCodes) {
   for (const exporters::Slot& slot : exporters::output_slots(graph, options))
     names.emplace_back(slot.name.view());
   EXPECT_EQ(names, (std::vector<std::string>{"plain", "weight"}));
+}
+
+// Every format that unpacks asks for the settings of the packing.
+TEST(Exporters, SettingsOfPackingsThatNobodyReadsAreErrors) {
+  graph::MetaGraph graph = packed_model();
+  const auto facts = [&](const exporters::Exporter& exporter, const exporters::ExportOptions& options) {
+    return testing::facts_of([&] { (void)exporter.layout(graph, options, "out/model"); });
+  };
+  for (const char* const id : {"safetensors", "torch", "npz", "npy", "ptd"}) {
+    const exporters::Exporter& exporter = exporters::find_exporter(id);
+    EXPECT_NE(exporter.options.find("ignore"), std::string_view::npos) << id;
+    exporters::ExportOptions options;
+    options.outtype = graph::DType::f16;
+    graph.metadata = {{std::string(graph::kConfigKey), R"({"quantization_config":{"quant_method":"fp8"}})"}};
+    EXPECT_EQ(facts(exporter, options), "") << id;
+    graph.metadata = {
+        {std::string(graph::kConfigKey), R"({"quantization_config":{"quant_method":"fp8","of_nobody":3}})"}};
+    EXPECT_NE(facts(exporter, options).find("quantization_config.of_nobody"), std::string::npos) << id;
+    options.ignored_settings = {"quantization_config.of_*"};
+    const exporters::Layout layout = exporter.layout(graph, options, "out/model");
+    EXPECT_EQ(std::ranges::count(layout.notes, graph::Severity::warning, &graph::Note::severity), 1) << id;
+  }
 }
 
 TEST(SafetensorsExport, KeepsTheTextsOfItsSource) {
