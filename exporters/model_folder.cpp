@@ -258,10 +258,17 @@ std::vector<Module> modules_of(const std::string& text) {
   return modules;
 }
 
-// The folder of the pooling module.
-std::optional<std::string> pooling_folder(const std::string& text) {
-  for (const Module& module : modules_of(text))
-    if (module.type.ends_with("Pooling")) return module.path;
+// The settings of the pooling module.
+std::optional<forward::ModelConfig> pooling_config(const std::vector<FolderFile>& files,
+                                                   std::vector<std::string>& files_read) {
+  const auto text = text_of(files, "modules.json", files_read);
+  for (const Module& module : text ? modules_of(*text) : std::vector<Module>()) {
+    if (!module.type.ends_with("Pooling")) continue;
+    const std::string name =
+        module.path.empty() ? std::string(graph::kConfigKey) : module.path + "/config.json";
+    const auto config = text_of(files, name, files_read);
+    return config ? std::optional(forward::ModelConfig(*config, name)) : std::nullopt;
+  }
   return std::nullopt;
 }
 
@@ -269,23 +276,25 @@ std::optional<std::string> pooling_folder(const std::string& text) {
 
 std::optional<std::uint32_t> pooling_type(const std::vector<FolderFile>& files,
                                           std::vector<std::string>& files_read) {
-  const auto modules = text_of(files, "modules.json", files_read);
-  const auto folder = modules ? pooling_folder(*modules) : std::nullopt;
-  if (!folder) return std::nullopt;
-  const std::string name = folder->empty() ? std::string(graph::kConfigKey) : *folder + "/config.json";
-  const auto text = text_of(files, name, files_read);
-  if (!text) return std::nullopt;
-  const forward::ModelConfig config(*text, name);
+  const auto config = pooling_config(files, files_read);
+  if (!config) return std::nullopt;
+  const auto is_set = [&](const forward::Setting& setting) {
+    return setting.name.starts_with("pooling_mode_") && config->get(setting.name).truth();
+  };
+  const std::vector<forward::Setting> settings = config->settings();
+  if (std::ranges::count_if(settings, is_set) > 1)
+    throw config->fail("llama.cpp gives one vector of a text, this model several in a row",
+                       ErrorCode::unsupported);
   constexpr std::array<std::pair<std::string_view, std::uint32_t>, 3> kFlags = {
       {{"pooling_mode_mean_tokens", 1}, {"pooling_mode_cls_token", 2}, {"pooling_mode_lasttoken", 3}}};
   for (const auto& [flag, type] : kFlags)
-    if (config.get(flag).truth()) return type;
+    if (config->get(flag).truth()) return type;
   constexpr std::array<std::pair<std::string_view, std::uint32_t>, 3> kModes = {
       {{"mean", 1}, {"cls", 2}, {"lasttoken", 3}}};
-  const std::string mode = config.text("pooling_mode", "");
+  const std::string mode = config->text("pooling_mode", "");
   for (const auto& [word, type] : kModes)
     if (mode == word) return type;
-  throw config.fail(
+  throw config->fail(
       "llama.cpp takes the mean of all tokens, the first or the last one, this model none of them",
       ErrorCode::unsupported);
 }
@@ -299,6 +308,9 @@ std::vector<forward::Setting> further_modules(const std::vector<FolderFile>& fil
   for (const Module& module : text ? modules_of(*text) : std::vector<Module>())
     if (std::ranges::none_of(kKnown, [&](std::string_view kind) { return module.type.ends_with(kind); }))
       further.push_back({module.path, safe_display(module.type, 80)});
+  const auto pooling = pooling_config(files, files_read);
+  if (pooling && pooling->given("include_prompt") && !pooling->get("include_prompt").truth())
+    further.push_back({"include_prompt", "false"});
   return further;
 }
 

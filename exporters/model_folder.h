@@ -60,7 +60,8 @@ std::string cast_config(const std::string& text, graph::DType outtype, bool unpa
 // Error{malformed} for files that are no JSON.
 std::optional<std::uint32_t> pooling_type(const std::vector<FolderFile>& files,
                                           std::vector<std::string>& files_read);
-// The modules behind the pooling that llama.cpp does not have, by their folders: "2_Dense" is "...Dense".
+// The modules behind the pooling that llama.cpp does not have, by their folders: "2_Dense" is "...Dense". Of
+// the pooling, that it leaves prompts out.
 std::vector<forward::Setting> further_modules(const std::vector<FolderFile>& files);
 
 }  // namespace loadline::exporters

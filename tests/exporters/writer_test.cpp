@@ -528,6 +528,34 @@ TEST(ModelFolder, AFileThatChangesIsNotCut) {
   EXPECT_FALSE(fs::exists(folder / "out"));
 }
 
+// Of a sentence-transformers folder; 0: llama.cpp has no such pooling.
+TEST(ModelFolder, PoolingIsOneWayThatLlamaCppHas) {
+  const TemporaryFolder folder;
+  const std::string modules = folder / "modules.json", config = folder / "pooling.json";
+  write_file(modules, R"([{"path":"","type":"a.Transformer"},{"path":"1_Pooling","type":"a.Pooling"}])");
+  const std::vector<exporters::FolderFile> files = {{"modules.json", modules},
+                                                    {"1_Pooling/config.json", config}};
+  const auto type = [&](std::string_view text) -> std::uint32_t {
+    write_file(config, text);
+    std::vector<std::string> files_read;
+    try {
+      return exporters::pooling_type(files, files_read).value();
+    } catch (const Error&) {
+      return 0;
+    }
+  };
+  EXPECT_EQ(type(R"({"pooling_mode_mean_tokens":true,"pooling_mode_cls_token":false})"), 1u);
+  EXPECT_EQ(type(R"({"pooling_mode":"cls"})"), 2u);
+  EXPECT_EQ(type(R"({"pooling_mode_lasttoken":true})"), 3u);
+  EXPECT_EQ(type(R"({"pooling_mode_max_tokens":true})"), 0u);
+  EXPECT_EQ(type(R"({"pooling_mode_mean_tokens":true,"pooling_mode_cls_token":true})"), 0u);
+  EXPECT_EQ(type(R"({"pooling_mode":["mean","cls"]})"), 0u);
+  EXPECT_EQ(exporters::further_modules(files).size(), 0u);
+  EXPECT_EQ(type(R"({"pooling_mode":"mean","include_prompt":false})"), 1u);
+  ASSERT_EQ(exporters::further_modules(files).size(), 1u);
+  EXPECT_EQ(exporters::further_modules(files).front().name, "include_prompt");
+}
+
 TEST(CastConfig, FollowsTheCast) {
   EXPECT_EQ(exporters::cast_config(R"({"b":1,"torch_dtype":"float32","a":1e-05})", graph::DType::bf16, false),
             "{\n  \"b\": 1,\n  \"torch_dtype\": \"bfloat16\",\n  \"a\": 1e-05\n}\n");
