@@ -1,9 +1,14 @@
-"""Every setting of every mapped family, changed once: llama.cpp computes what transformers does, or convert refuses it."""
+"""Every setting of every mapped family, changed once: llama.cpp computes what transformers does, or convert refuses it.
+LOADLINE_ALL_SETTINGS=1 prints each setting, and writes what is refused all the same: what a list of refused settings, as
+the maps had one once, would have let through."""
 
 import collections
+import fnmatch
 import hashlib
 import json
+import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +30,24 @@ START = [0, 5, 9, 42]
 # The same classes again, and 27 layers for the sake of llama.cpp.
 LEFT_OUT = {"llama3", "llama_biases", "qwen2_yarn", "t5_gated", "deepseek_v2", "falcon_grouped", "mistral"}
 EFFECT = 1e-4
+ALL = bool(os.environ.get("LOADLINE_ALL_SETTINGS"))
+
+# What the maps refused when they had lists of what to refuse.
+SILU = {"hidden_act", "rope_parameters.rope_type"}
+DENIED = {**dict.fromkeys(("llama", "mistral", "mixtral", "qwen2", "qwen3", "smollm3", "gpt_oss"), SILU),
+          **dict.fromkeys(("qwen2_moe", "qwen3_moe"), SILU | {"norm_topk_prob"}),
+          **dict.fromkeys(("gemma2", "gemma3"), {"query_pre_attn_scalar", "hidden_activation", "hidden_act"}),
+          "gemma": {"hidden_activation", "hidden_act"}, "bert": {"position_embedding_type"}, "falcon": {"alibi"},
+          **dict.fromkeys(("deepseek_v2", "deepseek_v3"), {"scoring_func", "rope_parameters.rope_type"})}
+TABLE = pathlib.Path(__file__).parents[2] / "core" / "forward" / "family" / "settings.cpp"
+
+
+def reasons():
+    """(pattern, why) of the settings that change nothing in any family, as the program has them."""
+    text = TABLE.read_text()
+    words = dict(re.findall(r'(k\w+) = "([^"]+)"', text))
+    rows = re.findall(r'\{"([^"]+)", Reach::(?:nothing|sizes),\s*(?:(k\w+)|"([^"]+)")\}', text)
+    return [(pattern, words.get(name, own)) for pattern, name, own in rows]
 
 # In a process of its own: a file that llama.cpp does not expect can end it.
 WORKER = """
@@ -145,9 +168,9 @@ class Settings(unittest.TestCase):
                 continue
         return None
 
-    def converted(self, name, config):
+    def converted(self, name, config, *more):
         out = self.folder / (name + ".gguf")
-        done = subprocess.run([PROGRAM, "convert", self.folder / name, out, "--force", "--outtype", "f32"], capture_output=True, text=True)
+        done = subprocess.run([PROGRAM, "convert", self.folder / name, out, "--force", "--outtype", "f32", *more], capture_output=True, text=True)
         if done.returncode:
             self.assertEqual(done.returncode, 1, done.stderr)
             return done.stderr, None
@@ -165,9 +188,40 @@ class Settings(unittest.TestCase):
             return self.judge.ask("decoder_logits", str(out), TOKENS, START)
         return self.judge.ask("prompt_logits", str(out), TOKENS)
 
+    def refusal(self, name, config, why, expected):
+        """Whether a list would have named what is refused; if not, what its file computes."""
+        settings = re.findall(r"'([\w.]+)' is ", why.split(": llama.cpp's")[0])
+        if not settings:
+            return "tensors", why.split("config.json: ")[-1][:90]
+        told = ", ".join(settings)
+        if DENIED.get(name, set()) & set(settings):
+            return "listed", told
+        if not ALL:
+            return "not listed", told
+        _, found = self.converted(name, config, "--ignore", "*")
+        error = difference(name, found, expected)
+        return ("not loaded" if found is None else "computes something else" if error > 1e-3 else "computes the same"), f"{told}: {error:.2g}"
+
+    def show(self, name, rows):
+        """Prints the verdicts on a family's settings; of those without effect the reasons."""
+        known, counts, why = reasons(), collections.Counter(verdict for verdict, _ in rows.values()), collections.Counter()
+        for setting, (verdict, _) in rows.items():
+            if verdict == "without effect":
+                bare = setting.split()[0]
+                why[next((reason for pattern, reason in known if fnmatch.fnmatchcase(bare, pattern)), "the family computes the same with it")] += 1
+        print(f"  {name}: {', '.join(f'{count} {verdict}' for verdict, count in sorted(counts.items()))}", flush=True)
+        if ALL:
+            for verdict in ("followed", "refused", "without effect"):
+                print(f"    {verdict}: {', '.join(setting for setting, row in rows.items() if row[0] == verdict)}")
+            for setting, (verdict, note) in rows.items():
+                if verdict == "refused":
+                    print(f"      {setting}: {note[0]} ({note[1]})")
+            print(f"    why without effect: {dict(why)}", flush=True)
+        return counts, why
+
     def test_each(self):
         print(f"xllamacpp {llama.version()}, transformers {transformers.__version__}")
-        all_verdicts = collections.Counter()
+        all_verdicts, all_why, refused = collections.Counter(), collections.Counter(), collections.Counter()
         for name, config in configurations().items():
             if name in LEFT_OUT:
                 continue
@@ -175,27 +229,32 @@ class Settings(unittest.TestCase):
             shapes = {key: weight.shape for key, weight in net.state_dict().items()}
             _, found = self.converted(name, config)
             own = difference(name, found, usual)  # GELU is a table of F16 in llama.cpp
-            verdicts = collections.Counter()
+            rows = {}
             for setting, choices in variants(config):
                 made = self.first_built(name, config, choices)
                 if made is None:
-                    verdicts["not built"] += 1
+                    rows[setting] = "not built", None
                     continue
                 changed, net, expected = made
                 why, found = self.converted(name, changed)
                 if why:
-                    verdicts["refused"] += 1
+                    rows[setting] = "refused", self.refusal(name, changed, why, expected)
+                    refused[rows[setting][1][0]] += 1
                     continue
                 error = difference(name, found, expected)
                 same = {key: weight.shape for key, weight in net.state_dict().items()} == shapes and difference(name, expected, usual) < EFFECT
-                verdicts["without effect" if same else "followed"] += 1
+                rows[setting] = "without effect" if same else "followed", None
                 with self.subTest(f"{name}: {setting}"):
                     # two more layers of gpt-oss differ by 1.7e-3
                     least = 2e-3 if name == "gpt_oss" else 1e-3
                     self.assertLess(error, max(least, 3 * own) * max(1.0, float(abs(expected).max()) / 10))
+            verdicts, why = self.show(name, rows)
             all_verdicts += verdicts
-            print(f"  {name}: {', '.join(f'{count} {verdict}' for verdict, count in sorted(verdicts.items()))}", flush=True)
+            all_why += why
         print(f"  all: {dict(all_verdicts)}")
+        print(f"  without effect: {dict(all_why)}")
+        unlisted = sum(refused.values()) - refused["tensors"] - refused["listed"]
+        print(f"  refused: {dict(refused)}; a list of refused settings lets {unlisted} of {sum(refused.values())} through")
 
 
 if __name__ == "__main__":
