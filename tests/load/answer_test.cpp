@@ -398,7 +398,7 @@ TEST(ConfiguredType, IsWhatTransformers5LoadsIn) {
   graph::MetaGraph graph = model_of(1 << 16);  // 32 MiB of F32
   const auto type_in = [&](std::string config) {
     graph.metadata = {{std::string(graph::kConfigKey), std::move(config)}};
-    return load::configured_type(graph);
+    return load::own_types(graph).configured;
   };
   EXPECT_EQ(type_in(R"({"dtype":"bfloat16"})"), graph::DType::bf16);
   EXPECT_EQ(type_in(R"({"torch_dtype":"torch.float16"})"), graph::DType::f16);
@@ -431,13 +431,38 @@ TEST(ConfiguredType, IsWhatTransformers5LoadsIn) {
   EXPECT_EQ(device("transformers_v5", {}), 16u << 20);
   EXPECT_EQ(device("transformers_v5_to", {}), 16u << 20);
   EXPECT_EQ(device("transformers_v4", {}), 32u << 20);
+  EXPECT_FALSE(load::own_types(graph).f32) << "of F32 weights it changes none";
   EXPECT_EQ(device("transformers_v5", {.cast = graph::DType::f32}), 32u << 20);
   // an automatic map counts the weights as they are loaded
   EXPECT_EQ(device("transformers_v5", {.auto_map = load::MemoryMap{17 << 20}}), 16u << 20);
   EXPECT_EQ(device("accelerate", {.auto_map = load::MemoryMap{17 << 20}}), 8u << 20);
   // what unpacks weights chooses their types
   graph.logical.emplace_back();
-  EXPECT_FALSE(load::configured_type(graph));
+  EXPECT_FALSE(load::own_types(graph).configured);
+}
+
+// from_pretrained() of transformers 4 makes them F32.
+TEST(ConfiguredType, IsF32InTransformers4) {
+  graph::MetaGraph graph = model_of(1 << 16);
+  for (graph::Tensor& tensor : graph.tensors) {  // 32 MiB of BF16
+    tensor.dtype = graph::DType::bf16;
+    tensor.shape = {1 << 16, 64};
+  }
+  const auto device = [&](std::string_view method, const load::LoadRequest& request) {
+    const load::BoundRequest bound = load::bind_request(graph, request, {});
+    return load::project(graph, load::find_method(method), load::find_order("file"), bound)
+        .timeline.final_bytes[plan::index(plan::Space::device)];
+  };
+  EXPECT_EQ(device("transformers_v4", {}), 32u << 20) << "without config.json, nobody's from_pretrained()";
+  graph.metadata = {{std::string(graph::kConfigKey), R"({"dtype":"bfloat16"})"}};
+  EXPECT_EQ(load::own_types(graph).f32, graph::DType::f32);
+  EXPECT_EQ(device("transformers_v4", {}), 64u << 20);
+  EXPECT_EQ(device("transformers_v4_early", {}), 64u << 20);
+  EXPECT_EQ(device("transformers_v4", {.cast = graph::DType::bf16}), 32u << 20);
+  EXPECT_EQ(device("transformers_v5", {}), 32u << 20);
+  EXPECT_EQ(device("mmap_assign", {}), 32u << 20);
+  graph.logical.emplace_back();
+  EXPECT_FALSE(load::own_types(graph).f32);
 }
 
 // --- Verdicts: which memory, and which tensor.

@@ -538,6 +538,27 @@ TEST(Placement, ASharedEmbeddingIsOnHostAndDevice) {
   EXPECT_EQ(one.final_bytes[plan::index(plan::Space::host)], 0u);
 }
 
+// Of embeddings of layers above 4 GiB llama.cpp reads only the rows that it looks up, where they are mapped.
+TEST(Placement, LargeEmbeddingsOfLayersAreReadByRows) {
+  constexpr std::uint64_t kRow = 32 * 2, kRows = (std::uint64_t{4} << 30) / kRow;
+  for (const std::uint64_t more : {0u, 1u}) {
+    const graph::MetaGraph graph =
+        model_of({{"token_embd.weight", 50}, {"per_layer_token_embd.weight", kRows + more}, {"blk.0.w", 10}});
+    load::BoundRequest bound;
+    bound.placement = load::place_gpu_layers(graph, 0);
+    const plan::Timeline mapped = project_with(graph, "llama_cpp_mmap", bound);
+    const auto pages = mapped.peaks[plan::index(plan::Space::page_cache)].bytes;
+    EXPECT_EQ(pages, 60 * kRow + (more == 0 ? kRows * kRow : 0));
+    const load::LawSizes sizes = load::law_sizes(graph, bound, 0);
+    EXPECT_EQ(sizes.by_rows.holds, more == 1);
+    EXPECT_EQ(load::law_peaks(load::find_method("llama_cpp_mmap"), sizes)
+                  .spaces[plan::index(plan::Space::page_cache)],
+              pages);
+    EXPECT_EQ(project_with(graph, "llama_cpp_ring", bound).peaks[plan::index(plan::Space::host)].bytes,
+              (60 + kRows + more) * kRow);
+  }
+}
+
 // With --gpu-layers 0 nothing goes through the pinned buffers: there are none.
 TEST(Placement, WithoutLayersOnTheDeviceNothingIsPinned) {
   const graph::MetaGraph graph = six_units();

@@ -327,20 +327,30 @@ std::string covers_text(const PlanDisplay& view) {
   return text;
 }
 
-// The types that methods take from config.json.
-std::string configured_text(const PlanDisplay& view) {
-  std::vector<std::string_view> ids;
-  std::optional<graph::DType> type;
-  for (const load::LoadRow& row : view.answer().rows) {
-    const auto cast = view.bound().cast_of(*row.method);
-    if (row.refusal || cast == view.request().cast || std::ranges::find(ids, row.method->id) != ids.end())
-      continue;
-    type = cast;
-    ids.push_back(row.method->id);
+// The types that methods take unless the request has one.
+std::string own_types_text(const PlanDisplay& view) {
+  std::string text;
+  for (const load::OwnType own : {load::OwnType::configured, load::OwnType::f32}) {
+    std::vector<std::string_view> ids;
+    std::optional<graph::DType> type;
+    for (const load::LoadRow& row : view.answer().rows) {
+      const auto cast = view.bound().cast_of(*row.method);
+      if (row.refusal || row.method->traits.own_type != own || cast == view.request().cast ||
+          std::ranges::find(ids, row.method->id) != ids.end())
+        continue;
+      type = cast;
+      ids.push_back(row.method->id);
+    }
+    if (!type) continue;
+    text += fmt::format(
+        "Loads by {} {}. {}\n", fmt::join(ids, ", "),
+        own == load::OwnType::configured
+            ? "take the type of weights from config.json, as from_pretrained() does"
+            : "make weights F32, as from_pretrained() of transformers 4 does without torch_dtype; --cast is "
+              "another",
+        load::cast_text(load::cast_summary(view.graph, *type), *type));
   }
-  if (!type) return "";
-  return fmt::format("Loads by {} take the type of weights from config.json, as from_pretrained() does. {}\n",
-                     fmt::join(ids, ", "), load::cast_text(load::cast_summary(view.graph, *type), *type));
+  return text;
 }
 
 }  // namespace
@@ -433,7 +443,7 @@ std::string plan_text(const PlanDisplay& view, bool color, std::size_t columns) 
     text += fmt::format(
         "Verdicts are by what the allocator '{}' reserves{}.\n", allocators::allocator_id(request.allocator),
         has_own_order(answer.rows) ? "; the order \"optimal\" is by the requested bytes" : "");
-  text += configured_text(view) + context_text(view);
+  text += own_types_text(view) + context_text(view);
   text += unproven_text(answer.rows) + cache_text(view) + pass_reads_text(view) + risk_text(view) +
           deviation_line(view) + left_out_text(view) + covers_text(view);
   if (const std::string pass = forward_text(*answer.forward); !pass.empty()) text += "\n" + pass;

@@ -116,8 +116,8 @@ AdviceSpace::AdviceSpace(const graph::MetaGraph& graph, const AdviceRequest& req
   for (const auto& placement : placements_) places.push_back(placement.get());
   for (const PlacementChoice* const place : places) {
     bounds_[{request.bound.request.cast, place}] = lower_bound(request.bound.request.cast, place);
-    if (const auto configured = request.bound.configured_type)
-      bounds_[{configured, place}] = lower_bound(configured, place);
+    for (const auto own : {request.bound.own_types.configured, request.bound.own_types.f32})
+      if (own) bounds_[{own, place}] = lower_bound(own, place);
     for (const auto& type : types_) bounds_[{type.first, place}] = lower_bound(type.first, place);
   }
 }
@@ -139,7 +139,7 @@ std::uint64_t AdviceSpace::lower_bound(const std::optional<graph::DType>& cast,
 
 std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const {
   if (candidate.streams()) return 0;
-  BoundRequest changed = {.request = candidate.request, .configured_type = request_.bound.configured_type};
+  BoundRequest changed = {.request = candidate.request, .own_types = request_.bound.own_types};
   return bounds_.at({changed.cast_of(*candidate.method), candidate.placement});
 }
 
@@ -166,9 +166,10 @@ void AdviceSpace::find_types() {
       return UINT64_MAX;  // too large in this type
     }
   };
-  const auto asked = request_.bound.request.cast, configured = request_.bound.configured_type;
+  const auto asked = request_.bound.request.cast;
   landed_[asked] = landed(asked);
-  if (configured) landed_[configured] = landed(configured);
+  for (const auto own : {request_.bound.own_types.configured, request_.bound.own_types.f32})
+    if (own) landed_[own] = landed(own);
   for (const graph::DType type :
        {graph::DType::bf16, graph::DType::f16, graph::DType::q8_0, graph::DType::q4_0}) {
     const std::uint64_t bytes = landed(type);
@@ -372,7 +373,7 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
 
 void AdviceSpace::add_types(const AdviceCandidate& base, std::vector<AdviceCandidate>& list) const {
   if (has(base, ChangeKind::type) || !base.method->traits.casts) return;
-  BoundRequest asked = {.request = base.request, .configured_type = request_.bound.configured_type};
+  BoundRequest asked = {.request = base.request, .own_types = request_.bound.own_types};
   const auto now = landed_.find(asked.cast_of(*base.method));
   for (const auto& [type, bytes] : types_) {
     if (!can_cast_to(*base.method, type) || now == landed_.end() || bytes >= now->second) continue;

@@ -78,6 +78,15 @@ std::uint64_t vocabulary_bytes(const graph::MetaGraph& graph) {
   return tokens && merges ? checked_add(*tokens, *merges).value_or(0) : 0;
 }
 
+std::vector<bool> storages_read_by_rows(const graph::MetaGraph& graph) {
+  constexpr std::uint64_t kMore = std::uint64_t{4} << 30;
+  std::vector<bool> by_rows(graph.storages.size(), false);
+  for (const graph::Tensor& tensor : graph.tensors)
+    if (tensor.name.view() == "per_layer_token_embd.weight" && graph.storage(tensor.storage).bytes > kMore)
+      by_rows[graph::index(tensor.storage)] = true;
+  return by_rows;
+}
+
 // --- The streamer's arithmetic.
 
 namespace {

@@ -29,6 +29,10 @@ std::uint64_t repacked_head(const graph::MetaGraph& graph, std::optional<CpuRepa
 // 32,000 to 262,144 tokens. 0 without a tokenizer.
 std::uint64_t vocabulary_bytes(const graph::MetaGraph& graph);
 
+// By storage, whether llama.cpp reads its rows from the mapped file only as they are looked up, as
+// `--lazy-mode auto` does: embeddings of layers of more than 4 GiB (2026.10).
+std::vector<bool> storages_read_by_rows(const graph::MetaGraph& graph);
+
 // --- How the Run:ai streamer divides its limit into requests (runai-model-streamer 0.17, _ring_sizing).
 
 // A request holds whole tensors, at most `bytes` unless a single one is larger; `count` are in flight.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -29,13 +30,18 @@ struct Range {
 class LlamaCpp {
  public:
   explicit LlamaCpp(MethodBuilder& b)
-      : b_(b), repacked_(repacked_storages(b.graph(), b.bound().request.repack)) {
+      : b_(b),
+        repacked_(repacked_storages(b.graph(), b.bound().request.repack)),
+        by_rows_(storages_read_by_rows(b.graph())) {
     host_block(vocabulary_bytes(b.graph()), "vocabulary");
   }
 
   bool on_device(graph::StorageId id) const { return b_.home(id) == Home::device; }
   // Weights used on the host from memory of their own.
   bool repacks(graph::StorageId id) const { return !on_device(id) && repacked_[graph::index(id)]; }
+
+  // Weights of which nothing is read while the model loads from a mapping.
+  bool read_by_rows(graph::StorageId id) const { return !on_device(id) && by_rows_[graph::index(id)]; }
 
   // The copy of a shared embedding that serves as the head on the host.
   void repack_head() {
@@ -133,7 +139,7 @@ class LlamaCpp {
   }
 
   MethodBuilder& b_;
-  const std::vector<bool> repacked_;
+  const std::vector<bool> repacked_, by_rows_;
 };
 
 }  // namespace
@@ -150,26 +156,29 @@ plan::Plan load_llama_cpp_direct(MethodBuilder& b) {
   return b.finish();
 }
 
-// The whole file is mapped and populated before anything is copied. Weights that stay on the host are the
-// mapping itself, unless they are repacked out of it. At the end, only the parts of each file before the
-// first and after the last weight that is used from the mapping are unmapped.
+// The whole file is mapped and populated before anything is copied, but for what is read by rows. Weights
+// that stay on the host are the mapping itself, unless they are repacked out of it. At the end, only the
+// parts of each file before the first and after the last weight that is used from the mapping are unmapped.
 plan::Plan load_llama_cpp_mmap(MethodBuilder& b) {
   LlamaCpp model(b);
+  StorageOrder order;
+  std::ranges::copy_if(b.order(), std::back_inserter(order),
+                       [&](graph::StorageId id) { return !model.read_by_rows(id); });
   const auto stays_mapped = [&](graph::StorageId id) {
     return (!model.on_device(id) && !model.repacks(id)) || b.has_twin(id);
   };
   std::map<graph::FileId, Range> kept;
-  for (const graph::StorageId id : b.order())
+  for (const graph::StorageId id : order)
     if (stays_mapped(id)) kept[b.graph().storage(id).file].add(b.graph().storage(id));
   std::vector<plan::BlockId> mapped;
-  for (const graph::StorageId id : b.order()) {
+  for (const graph::StorageId id : order) {
     mapped.push_back(b.make(plan::Space::page_cache, id,
                             stays_mapped(id) ? plan::BlockUse::storage : plan::BlockUse::temporary));
     if (stays_mapped(id) && !model.on_device(id)) b.read(mapped.back(), id);
   }
   plan::mark(b.plan(), "files mapped");
   for (std::size_t i = 0; i < mapped.size(); ++i) {
-    const graph::StorageId id = b.order()[i];
+    const graph::StorageId id = order[i];
     if (!model.on_device(id) && !model.repacks(id)) continue;
     const plan::BlockId weight = b.make(model.on_device(id) ? plan::Space::device : plan::Space::host, id);
     b.read(mapped[i], id);
@@ -177,7 +186,7 @@ plan::Plan load_llama_cpp_mmap(MethodBuilder& b) {
   }
   model.repack_head();
   for (std::size_t i = 0; i < mapped.size(); ++i) {
-    const graph::Storage& storage = b.graph().storage(b.order()[i]);
+    const graph::Storage& storage = b.graph().storage(order[i]);
     const auto range = kept.find(storage.file);
     if (range == kept.end() || !range->second.covers(storage)) b.drop(mapped[i]);
   }

@@ -274,7 +274,8 @@ constexpr std::array<Method, 36> kMethods = {{
      "files mapped whole, tensors to the device, unmapped at the end",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass),
-                  host(s.vocabulary, {{s.repacked, s.repacked_weights, kMore}}), page_cache(s.weights));
+                  host(s.vocabulary, {{s.repacked, s.repacked_weights, kMore}}),
+                  page_cache(s.weights, {{s.by_rows, s.mapped_weights}}));
      },
      load_llama_cpp_mmap,
      {.runtime = Runtime::llama_cpp,
@@ -296,7 +297,7 @@ constexpr std::array<Method, 36> kMethods = {{
                   page_cache(s.largest_shard));
      },
      load_transformers_v4_early,
-     {.casts = true, .offloads = true, .shards = true}},
+     {.casts = true, .own_type = OwnType::f32, .offloads = true, .shards = true}},
     {"transformers_v4",
      "empty model, mapped tensors its parameters, .to(device)",
      [](Sizes s) {
@@ -307,7 +308,7 @@ constexpr std::array<Method, 36> kMethods = {{
                               {s.partly_cast, s.weights}}));
      },
      load_transformers_v4,
-     {.casts = true, .offloads = true, .shards = true, .views = true}},
+     {.casts = true, .own_type = OwnType::f32, .offloads = true, .shards = true, .views = true}},
     {"transformers_v5",
      "straight to the device (device_map), experts fused there",
      [](Sizes s) {
@@ -320,7 +321,7 @@ constexpr std::array<Method, 36> kMethods = {{
      },
      load_transformers_v5,
      {.casts = true,
-      .configured_type = true,
+      .own_type = OwnType::configured,
       .offloads = true,
       .disk = true,
       .auto_maps = true,
@@ -340,7 +341,7 @@ constexpr std::array<Method, 36> kMethods = {{
                               {s.fused_experts, s.weights}}));
      },
      load_transformers_v5_to,
-     {.casts = true, .configured_type = true, .offloads = true, .shards = true, .views = true}},
+     {.casts = true, .own_type = OwnType::configured, .offloads = true, .shards = true, .views = true}},
     {"fused_in_place",
      "fused tensors allocated first, each expert copied to its place in them",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.largest_loaded)); },

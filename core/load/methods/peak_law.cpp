@@ -197,6 +197,12 @@ class SizesOfLoad {
     const std::vector<bool> packed = repacked_storages(graph_, request_.repack);
     for (const graph::StorageId id : storages_)
       if (packed[graph::index(id)] && home(id) != Home::device) add(sizes_.repacked_weights, stored(id));
+    const std::vector<bool> by_rows = storages_read_by_rows(graph_);
+    for (const graph::StorageId id : storages_)
+      if (by_rows[graph::index(id)] && home(id) != Home::device)
+        sizes_.by_rows.holds = true;
+      else
+        add(sizes_.mapped_weights, stored(id));
   }
 
   void count_streamed() {

@@ -131,8 +131,8 @@ Budget BoundRequest::limits(bool on_host) const {
 }
 
 std::optional<graph::DType> BoundRequest::cast_of(const Method& method) const {
-  if (request.cast || request.prepack || !method.traits.configured_type) return request.cast;
-  return configured_type;
+  if (request.cast || request.prepack || method.traits.own_type == OwnType::stored) return request.cast;
+  return method.traits.own_type == OwnType::f32 ? own_types.f32 : own_types.configured;
 }
 
 std::optional<BoundRequest> as_called(const graph::MetaGraph& graph, const Method& method,
@@ -197,9 +197,9 @@ BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& requ
   bound.rates = bind_rates(request.rates, environment.measured_rates);
   bound.placement = bind_placement(graph, request, bound.memory);
   // advice may name other methods
-  const bool casts =
-      std::ranges::any_of(bound.methods, [](const Method* method) { return method->traits.configured_type; });
-  if (casts || bound.judged()) bound.configured_type = configured_type(graph);
+  const bool casts = std::ranges::any_of(
+      bound.methods, [](const Method* method) { return method->traits.own_type != OwnType::stored; });
+  if (casts || bound.judged()) bound.own_types = own_types(graph);
   bound.spaces = plan::deciding_spaces(bound.memory.kind);
   bound.costs = bound.machine_costs();
   if (bound.memory.target) bound.costs = target_costs(*bound.memory.target, bound.costs);

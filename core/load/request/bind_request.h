@@ -3,6 +3,7 @@
 
 #include "core/base/progress.h"
 #include "core/forward/model/assets_loader.h"
+#include "core/load/request/casts.h"
 #include "core/load/request/method.h"
 #include "core/load/request/rates.h"
 #include "core/plan/run.h"
@@ -177,7 +178,7 @@ struct BoundRequest {
   plan::CostModel costs = {};                              // on the target
   std::vector<const Method*> methods = {};                 // without repeats
   std::vector<OrderChoice> orders = {};
-  std::optional<graph::DType> configured_type = {};  // load::configured_type() of the model
+  OwnTypes own_types = {};  // of the model, for methods that take one
   LoadMemory memory = {};
   std::optional<MeasuredRates> rates = {};  // absent: assumed rates
   // Of the model: shared by the plans of many loads. Null: each plan finds its own.

@@ -126,17 +126,20 @@ std::optional<std::string> named_type(const nlohmann::json& config) {
 
 }  // namespace
 
-std::optional<graph::DType> configured_type(const graph::MetaGraph& graph) {
+OwnTypes own_types(const graph::MetaGraph& graph) {
   const std::string* const text = graph::find_text(graph, graph::kConfigKey);
-  if (text == nullptr || !graph.logical.empty()) return std::nullopt;
+  if (text == nullptr || !graph.logical.empty()) return {};
   const auto config = small_json<nlohmann::json>(*text);
-  if (!config.is_object()) return std::nullopt;
+  if (!config.is_object()) return {};
+  const auto changing = [&](std::optional<graph::DType> type) -> std::optional<graph::DType> {
+    if (!type || std::ranges::find(kFloats, *type) == kFloats.end()) return std::nullopt;
+    const auto casts = storage_casts(graph, *type);
+    return std::ranges::any_of(casts, [](const auto& cast) { return cast.has_value(); }) ? type
+                                                                                         : std::nullopt;
+  };
   const std::optional<std::string> name = named_type(config);
-  const std::optional<graph::DType> type = name ? graph::dtype_named(*name) : first_type(graph);
-  if (!type || std::ranges::find(kFloats, *type) == kFloats.end()) return std::nullopt;
-  const auto casts = storage_casts(graph, *type);
-  const bool any = std::ranges::any_of(casts, [](const auto& cast) { return cast.has_value(); });
-  return any ? type : std::nullopt;
+  return {.configured = changing(name ? graph::dtype_named(*name) : first_type(graph)),
+          .f32 = changing(graph::DType::f32)};
 }
 
 // --- Counts tensors by the result of storage_casts().

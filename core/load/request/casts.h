@@ -38,10 +38,16 @@ std::uint64_t add_loaded(std::uint64_t sum, std::uint64_t bytes);
 // for an unknown name or a type that weights cannot have.
 graph::DType find_cast(std::string_view name);
 
-// The type in config.json ("dtype", once "torch_dtype"), in which from_pretrained() of transformers 5 loads
-// floating point weights unless it is told another; where config.json names none, that of the first weight.
-// Nothing if it changes no weight, or if weights are packed: what unpacks them chooses their types.
-std::optional<graph::DType> configured_type(const graph::MetaGraph& graph);
+// The types in which from_pretrained() loads floating point weights unless it is told another. Nothing where
+// a type changes no weight, without a config.json, or if weights are packed: what unpacks them chooses their
+// types.
+struct OwnTypes {
+  // Of transformers 5: that in config.json ("dtype", once "torch_dtype"); where it names none, that of the
+  // first weight.
+  std::optional<graph::DType> configured = {};
+  std::optional<graph::DType> f32 = {};  // of transformers 4: torch's default type
+};
+OwnTypes own_types(const graph::MetaGraph& graph);
 
 // --- What a cast changes, and why the other tensors keep their stored type.
 

@@ -34,9 +34,16 @@ enum class Runtime : std::uint8_t {
   any,  // a recipe that can be written for each of them
 };
 
+// The type in which weights are loaded unless the request has a cast.
+enum class OwnType : std::uint8_t {
+  stored,
+  configured,  // that in config.json: from_pretrained() of transformers 5
+  f32,         // torch's default: from_pretrained() of transformers 4
+};
+
 struct MethodTraits {
-  bool casts = false;            // supports LoadRequest::cast
-  bool configured_type = false;  // unless told, casts to the type in config.json; with `casts` only
+  bool casts = false;                  // supports LoadRequest::cast
+  OwnType own_type = OwnType::stored;  // another with `casts` only
   Runtime runtime = Runtime::torch;
   bool offloads = false;           // supports BoundRequest::placement, by rules
   bool disk = false;               // supports weights left on disk; with `offloads` only
@@ -108,6 +115,10 @@ struct LawSizes {
   LawSize repacked_weights = {{"repacked_weights",
                                "the weights on the host that llama.cpp repacks for the CPU, a copy of the "
                                "embedding as head among them"}};
+  LawSize mapped_weights = {
+      {"mapped_weights",
+       "the weights that llama.cpp maps and reads at once: all but embeddings of layers "
+       "on the host of more than 4 GiB, whose rows it reads as they are looked up"}};
   LawSize repacked_head = {
       {"repacked_head", "the copy of an embedding that llama.cpp repacks to serve as the head"}};
   LawSize requests = {{"requests", "the requests that the Run:ai streamer has in flight, and one more"}};
@@ -128,6 +139,7 @@ struct LawSizes {
   LawCondition converted_on_host = {
       {"if converted_on_host", "weights that stay off the device are cast or fused on the host"}};
   LawCondition fused_experts = {{"if fused_experts", "the model has experts that become one tensor"}};
+  LawCondition by_rows = {{"if by_rows", "the rows of embeddings of layers are read as they are looked up"}};
   LawCondition repacked = {{"if repacked", "matrices on the host are repacked for the CPU"}};
 
   std::uint64_t host_pass = 0;  // the pass, where it runs on the host: then `pass` is 0

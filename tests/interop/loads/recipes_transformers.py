@@ -130,7 +130,7 @@ def transformers_v5_cast_default(model):
 
 
 def _v4_to(model):
-    """from_pretrained(), then .to(device)"""
+    """from_pretrained(torch_dtype=the weights' own), then .to(device)"""
     import device
 
     return device.move_model(_load(model))
@@ -145,7 +145,7 @@ def _v4_to_cast(model):
 
 
 def _v4_device(model):
-    """from_pretrained(device_map=device)"""
+    """from_pretrained(torch_dtype=the weights' own, device_map=device)"""
     import backend
 
     backend.install()
@@ -153,30 +153,35 @@ def _v4_device(model):
 
 
 def _v4_cpu(model):
-    """from_pretrained() on the CPU"""
+    """from_pretrained(torch_dtype=the weights' own) on the CPU"""
     return _load(model)
 
 
 def _v4_cpu_then_run(model):
-    """from_pretrained() on the CPU, then one token"""
+    """from_pretrained(torch_dtype=the weights' own) on the CPU, then one token"""
     return one_token(_load(model))
 
 
 def _v4_low_to(model):
-    """from_pretrained(low_cpu_mem_usage=True), then .to(device)"""
+    """from_pretrained(torch_dtype=the weights' own, low_cpu_mem_usage=True), then .to(device)"""
     import device
 
     return device.move_model(_load(model, low_cpu_mem_usage=True))
+
+
+def _own_type(*more):
+    """transformers 4 loads in F32 unless it is told another type."""
+    return lambda model: ("--cast", str(dtype_of(model)).removeprefix("torch."), *more)
 
 
 for _folder, _method in zip(ENVIRONMENTS, ("transformers_v4", "transformers_v4_early")):
     _name = _folder.replace("-", "_")
     _more = {"framework": "transformers", "environment": _folder}
     add_recipe(f"{_name}_to", _v4_to, _method, SHARDS, ONE, TIED, GPT2, BIN_SHARDS, BIN, "llama-tied.bin", MIXTRAL_SHARDS, MIXTRAL,
-               reason="the model has buffers that no file holds, such as GPT-2's causal masks", **_more)
+               flags=_own_type(), reason="the model has buffers that no file holds, such as GPT-2's causal masks", **_more)
     add_recipe(f"{_name}_to_cast", _v4_to_cast, _method, SHARDS, BIN_SHARDS, flags=CAST, **_more)
-    add_recipe(f"{_name}_device", _v4_device, "transformers_v4", SHARDS, BIN_SHARDS, **_more)
-    add_recipe(f"{_name}_cpu", _v4_cpu, _method, SHARDS, BIN_SHARDS, flags=ON_HOST, **_more)
-    add_recipe(f"{_name}_cpu_then_run", _v4_cpu_then_run, _method, SHARDS, TIED, flags=(*ON_HOST, *ONE_TOKEN), **_more)
-add_recipe("transformers_4.38.2_low_to", _v4_low_to, "transformers_v4", SHARDS, BIN_SHARDS, framework="transformers",
-           environment="transformers-4.38.2")
+    add_recipe(f"{_name}_device", _v4_device, "transformers_v4", SHARDS, BIN_SHARDS, flags=_own_type(), **_more)
+    add_recipe(f"{_name}_cpu", _v4_cpu, _method, SHARDS, BIN_SHARDS, flags=_own_type(*ON_HOST), **_more)
+    add_recipe(f"{_name}_cpu_then_run", _v4_cpu_then_run, _method, SHARDS, TIED, flags=_own_type(*ON_HOST, *ONE_TOKEN), **_more)
+add_recipe("transformers_4.38.2_low_to", _v4_low_to, "transformers_v4", SHARDS, BIN_SHARDS, flags=_own_type(),
+           framework="transformers", environment="transformers-4.38.2")
