@@ -961,6 +961,7 @@ TEST(CacheEstimate, WhatTheKeysDoNotSayIsNotGuessed) {
   EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":6,"num_attention_heads":8})"));
   EXPECT_FALSE(of(R"({"num_hidden_layers":4000000000,"hidden_size":64,"num_attention_heads":8})"));
   EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":64,"num_attention_heads":-8})"));
+  EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":64,"num_heads":8,"qk_dim_factor":0.5})"));  // xLSTM
   // of a part that stands for the text
   const std::string text = R"({"layers":2,"embed_dim":64,"attention_heads":8})",
                     usual = R"({"num_hidden_layers":2,"hidden_size":64,"num_attention_heads":8})";

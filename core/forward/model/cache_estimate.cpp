@@ -283,6 +283,9 @@ class Estimator {
       tally_.because(fmt::format("layers of the kind '{}' are not known", safe_display(word, 40)));
     const bool lists = settings.list("num_key_value_heads") != nullptr;  // 0 heads: a layer with a state
     const bool beside = sizes_.state() && !lists;
+    // xLSTM has heads, and no attention
+    if (kinds_.empty() && !settings.value("qk_dim_factor").null())
+      kinds_.assign(settings.layers(), Kind::state);
     if (kinds_.empty())
       kinds_.assign(settings.layers(),
                     beside ? (sizes_.recurrent_only() ? Kind::state : Kind::both) : Kind::full);
