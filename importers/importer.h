@@ -24,10 +24,15 @@ namespace loadline::importers {
 // --- Importers turn an opened Source into a MetaGraph. One row per format; the file's content chooses the
 // row.
 
-// A primary file and the right to open its siblings.
-// Most models for pictures were trained on squares of 224 pixels.
-inline constexpr std::uint64_t kUsualPictureSide = 224;
+// Most models for pictures were trained on squares of 224 pixels, those for latent pictures on 64.
+inline constexpr std::uint64_t kUsualPictureSide = 224, kUsualLatentSide = 64;
+// A side of pictures by the name that the file gives it, or by input and position: "height", "x[2]".
+struct NamedSide {
+  std::string name;
+  std::uint64_t pixels = 0;
+};
 
+// A primary file and the right to open its siblings.
 struct Source {
   std::shared_ptr<const io::SourceFile> file;
   // Opens NAME in the primary file's folder; null if there is no such file. Throws Error{malformed} if the
@@ -43,7 +48,8 @@ struct Source {
   std::vector<std::string> beside = {};
   forward::AssetsLoader assets = {};  // architecture descriptions, for models given by a configuration alone
   bool weights_only = false;          // as ResolveOptions
-  std::uint64_t picture_side = kUsualPictureSide;  // as ResolveOptions
+  std::uint64_t picture_side = 0;     // as ResolveOptions
+  std::vector<NamedSide> picture_sides = {};  // as ResolveOptions
   std::vector<graph::Note> notes =
       {};  // from resolving the path: other candidates, the index found beside a shard
 };

@@ -434,6 +434,7 @@ Source resolve(const std::string& path, const Opening& options) {
   source.assets = options.assets;
   source.weights_only = options.weights_only;
   source.picture_side = options.picture_side;
+  source.picture_sides = options.picture_sides;
   return source;
 }
 
@@ -523,6 +524,10 @@ graph::MetaGraph open(const std::string& path, const Opening& options) {
     try {
       graph::MetaGraph graph = import_noted(source);
       io::require_whole(source.file->path(), options.consumed);
+      if (options.picture_side > 0 && graph.format != "onnx")
+        throw Error(ErrorCode::usage, {.file = source.file->path()},
+                    "a side of pictures can be chosen for ONNX files only: this model is in the format {}",
+                    graph.format);
       if (is_last_word(opened->change(), tries)) return graph;
     } catch (const Error&) {
       if (is_last_word(opened->change(), tries)) throw;

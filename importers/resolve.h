@@ -51,8 +51,11 @@ struct ResolveOptions {
   forward::AssetsLoader assets = {};
   // For what reads tensors alone: sizes of a forward pass that the file does not state stay unknown.
   bool weights_only = false;
-  // Height and width of pictures where an ONNX file leaves them open.
-  std::uint64_t picture_side = kUsualPictureSide;
+  // Height and width of pictures where an ONNX file leaves them open; 0: the usual ones. A file of another
+  // format is refused with it.
+  std::uint64_t picture_side = 0;
+  // The same for single sides; names of other sizes are passed over.
+  std::vector<NamedSide> picture_sides = {};
 };
 
 // An existing path beats org/name. A folder opens the file of the lowest rank (graph::model_file_rank), and

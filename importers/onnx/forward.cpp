@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "core/graph/name.h"
+#include "core/graph/op_place.h"
 
 #include <algorithm>
 #include <set>
@@ -18,13 +19,22 @@ std::string kind_of(const OnnxNode& node) {
   return is_onnx_domain(node.domain) ? node.op_type : node.domain + "." + node.op_type;
 }
 
+// The branch that an If takes when it holds is the first, as graph::body_name() has it.
 std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
   std::vector<OnnxGraphId> found;
   for (const OnnxAttribute& attribute : node.attributes) {
-    if (attribute.graph) found.push_back(*attribute.graph);
+    if (attribute.graph)
+      found.insert(attribute.name == "then_branch" ? found.begin() : found.end(), *attribute.graph);
     found.insert(found.end(), attribute.graphs.begin(), attribute.graphs.end());
   }
   return found;
+}
+
+// The settings of a node, with what the file says about it.
+std::vector<std::pair<std::string, graph::Attribute>> settings_of(const OnnxNode& node) {
+  std::vector<std::pair<std::string, graph::Attribute>> settings = node.settings;
+  if (!node.doc.empty()) settings.emplace_back(std::string(1, graph::kForPeople), node.doc);
+  return settings;
 }
 
 bool is_complete(const OnnxType& type) {
@@ -133,7 +143,7 @@ class ForwardBuilder {
   struct Inner {
     const Inner* outer;  // null: the main graph is around it
     graph::TextViewMap<graph::ValueId> values = {};
-    graph::TextViewSet weights = {};
+    graph::TextViewMap<OnnxSparse> weights = {};
     Types types = {};
   };
 
@@ -151,6 +161,31 @@ class ForwardBuilder {
     }
     const auto found = values_.find(name);
     return found == values_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  // The weight of that name, unless a value inside of it has the name.
+  const OnnxSparse* inner_weight(const std::string& name, const Inner& scope) const {
+    for (const Inner* at = &scope; at != nullptr; at = at->outer) {
+      if (at->values.find(name) != at->values.end()) return nullptr;
+      if (const auto found = at->weights.find(name); found != at->weights.end()) return &found->second;
+    }
+    const auto found = weights_.find(name);
+    return values_.count(name) != 0 || found == weights_.end() ? nullptr : &found->second;
+  }
+
+  // The inputs of an operator in a body, at their positions.
+  void use_inner(const OnnxNode& node, const Inner& scope, graph::Op& op) {
+    used_weights_ = {};
+    for (const std::string& input : node.inputs) {
+      graph::Argument& argument = op.arguments.emplace_back();
+      argument.value = inner_value(input, scope);
+      if (argument.value) op.inputs.push_back(*argument.value);
+      const OnnxSparse* const weight = argument.value || input.empty() ? nullptr : inner_weight(input, scope);
+      if (weight == nullptr || !weight->values) continue;
+      argument.weight = tensor_of_[static_cast<std::size_t>(*weight->values)];
+      use_sparse(*weight, op);
+    }
+    use_attributes(node, op);
   }
 
   // `around`: the inferred types of the graph that contains the node.
@@ -174,7 +209,8 @@ class ForwardBuilder {
       return;
     }
     Inner scope = {outer};
-    for_each_weight(graph, [&](std::string_view name, const OnnxSparse&) { scope.weights.insert(name); });
+    for_each_weight(graph,
+                    [&](std::string_view name, const OnnxSparse& parts) { scope.weights[name] = parts; });
     scope.types.declare(graph);
     if (answer.graph != nullptr) scope.types.infer(*answer.graph);
     graph::Body body;
@@ -182,11 +218,8 @@ class ForwardBuilder {
       if (scope.weights.count(input.name) == 0) body.inputs.push_back(make_inner(input.name, scope));
     for (const OnnxNode& node : graph.nodes) {
       graph::Op inner{.kind = kind_of(node), .name = node.name, .inputs = {}, .weights = {}, .outputs = {}};
-      inner.attributes = node.settings;
-      for (const std::string& input : node.inputs) {
-        inner.arguments.push_back({inner_value(input, scope), {}});
-        if (const auto id = inner.arguments.back().value) inner.inputs.push_back(*id);
-      }
+      inner.attributes = settings_of(node);
+      use_inner(node, scope, inner);
       add_bodies(node, &scope, depth + 1, answer, inner);
       for (const std::string& output : node.outputs)
         if (!output.empty()) inner.outputs.push_back(make_inner(output, scope));
@@ -237,7 +270,7 @@ class ForwardBuilder {
     // new containers: clearing takes time proportional to the largest operator so far
     used_values_ = {};
     used_weights_ = {};
-    op.attributes = node.settings;
+    op.attributes = settings_of(node);
     for (const std::string& input : node.inputs) {
       op.arguments.push_back(argument(input));
       use(input, op);

@@ -4,6 +4,7 @@
 #include "core/graph/forward_graph.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/name.h"
+#include "importers/importer.h"
 #include "importers/onnx/model.h"
 
 #include <chrono>
@@ -83,10 +84,16 @@ std::string open_size_name(std::string_view input, std::size_t position);
 // Gives such names to the open sizes of the graph's inputs.
 void name_open_sizes(OnnxModel& model);
 
-// The sides of pictures among the inputs of the graph: of a floating-point input of rank 4 with three
-// channels, or with a name that speaks of a picture, that comes to a convolution or the like: the sides that
-// have no number. They become `pixels` in `model`; a shape that is computed from their names is forgotten.
-std::vector<PictureSide> take_picture_sides(OnnxModel& model, std::uint64_t pixels);
+// The sides of pictures among the inputs of the graph: of a floating-point input of rank 4 with one, three or
+// four channels that comes to a convolution or the like: the sides that have no number. They become `pixels`
+// in `model` (0: usual ones), or what `named` says; a shape that is computed from their names is forgotten.
+std::vector<PictureSide> take_picture_sides(OnnxModel& model, std::uint64_t pixels,
+                                            std::span<const NamedSide> named = {});
+// Whether an input is a picture of which a side is open.
+bool has_open_pictures(const OnnxModel& model);
+// The first operator that cannot take the inferred shapes of its inputs: a product or a sum of other sides, a
+// Reshape to another number of elements. Empty if there is none.
+std::string shape_conflict(const OnnxModel& model, const OnnxModel& inferred);
 // Whether the text of a dimension has this name in it, as "height" is in "floor(height/2)".
 bool mentions(std::string_view dimension, std::string_view name);
 

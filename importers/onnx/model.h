@@ -59,6 +59,8 @@ struct OnnxSparse {
 struct OnnxAttribute {
   std::string name;
   graph::Attribute plain;
+  std::string first;           // the first elements of a list, for people
+  std::uint64_t elements = 0;  // of that list
   std::optional<OnnxTensorId> tensor;
   std::optional<OnnxGraphId> graph;
   std::optional<OnnxSparse> sparse;
@@ -71,6 +73,7 @@ struct OnnxNode {
   std::string name;
   std::string op_type;
   std::string domain;
+  std::string doc;  // its beginning
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::vector<OnnxAttribute> attributes;

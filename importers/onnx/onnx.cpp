@@ -11,7 +11,11 @@
 #include "importers/onnx/model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
+#include <deque>
+#include <iterator>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -234,6 +238,43 @@ OnnxModel infer(const OnnxSkeleton::Result& skeleton, std::span<const PictureSid
   }
 }
 
+// If operators cannot take what follows from the usual sides of pictures, tries others; a note says what came
+// of it. The sides, the graphs of the model and the inferred ones are then those that fit.
+void check_sides(OnnxScan& scan, const std::deque<OnnxGraph>& untouched, const OnnxOptions& options,
+                 std::vector<PictureSide>& sides, OnnxModel& inferred, graph::MetaGraph& graph) {
+  const std::string conflict = shape_conflict(scan.model, inferred);
+  if (conflict.empty() || sides.empty()) return;
+  const std::int64_t usual = sides.front().pixels;
+  constexpr std::uint64_t kOthers[] = {32,  64,  112, 128, 28,  96,  160, 192, 227, 240, 256,  260,
+                                       288, 299, 300, 320, 336, 378, 384, 416, 448, 480, 512,  518,
+                                       560, 600, 608, 640, 672, 768, 800, 896, 960, 980, 1024, 1280};
+  constexpr std::chrono::seconds kMostTime{3};
+  const auto begin = std::chrono::steady_clock::now();
+  const auto goes_on = [&] {
+    return options.picture_side == 0 && std::chrono::steady_clock::now() - begin < kMostTime;
+  };
+  for (std::size_t i = 0; i < std::size(kOthers) && goes_on(); ++i) {
+    if (static_cast<std::int64_t>(kOthers[i]) == usual) continue;
+    OnnxModel trial = scan.model;
+    trial.graphs = untouched;
+    const std::vector<PictureSide> tried = take_picture_sides(trial, kOthers[i], options.picture_sides);
+    name_open_sizes(trial);
+    graph::MetaGraph unnoted;
+    OnnxModel answer = infer(scan.skeleton, tried, unnoted);
+    if (!answer.graph || !shape_conflict(trial, answer).empty()) continue;
+    graph.note(graph::Severity::info, {}, "pictures have sides of {}: with {}, {} cannot take its inputs",
+               kOthers[i], usual, safe_display(conflict, 100));
+    scan.model.graphs = std::move(trial.graphs);
+    inferred = std::move(answer);
+    sides = tried;
+    return;
+  }
+  graph.note(graph::Severity::warning, {},
+             "pictures with sides of {} do not fit: {} cannot take its inputs, so shapes behind it are wrong "
+             "or unknown",
+             usual, safe_display(conflict, 100));
+}
+
 // The tag bytes that can follow the ir_version of a ModelProto in a file.
 bool is_model_tag(char c) {
   return std::string_view("\x12\x1A\x22\x28\x32\x3A\x42\x72\xA2\xCA\xD2").find(c) != std::string_view::npos;
@@ -264,7 +305,9 @@ Match sniff_onnx(std::string_view head, std::string_view path) {
 }
 
 graph::MetaGraph read_onnx(const Source& source) {
-  return read_onnx(source, {.infer_shapes = !source.weights_only, .picture_side = source.picture_side});
+  return read_onnx(source, {.infer_shapes = !source.weights_only,
+                            .picture_side = source.picture_side,
+                            .picture_sides = source.picture_sides});
 }
 
 graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
@@ -276,7 +319,12 @@ graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
   OnnxScan scan = scan_onnx(file);
   OpenPictures pictures;
   const std::vector<std::string> known = values_with_shapes(scan.model);
-  pictures.sides = take_picture_sides(scan.model, options.picture_side);
+  std::optional<std::deque<OnnxGraph>> untouched;
+  if (has_open_pictures(scan.model)) untouched = scan.model.graphs;
+  pictures.sides = take_picture_sides(scan.model, options.picture_side, options.picture_sides);
+  if (options.picture_side > 0 && pictures.sides.empty())
+    throw Error(ErrorCode::usage, {.file = file.path()},
+                "a side of pictures was chosen, and the file has no picture of which a side is open");
   pictures.known.insert(known.begin(), known.end());
   name_open_sizes(scan.model);
   const OnnxModel& model = scan.model;
@@ -297,8 +345,10 @@ graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options) {
     inferred = infer(scan.skeleton, pictures.sides, graph);
     if (!pictures.sides.empty()) {
       graph::MetaGraph again;  // its notes are the same
-      for (std::string& name : values_with_shapes(infer(scan.skeleton, {}, again)))
-        pictures.known.insert(std::move(name));
+      const OnnxModel open = infer(scan.skeleton, {}, again);
+      if (untouched && shape_conflict(scan.model, open).empty())
+        check_sides(scan, *untouched, options, pictures.sides, inferred, graph);
+      for (std::string& name : values_with_shapes(open)) pictures.known.insert(std::move(name));
     }
   }
   add_forward(model, tensor_of, inferred, scan.skeleton.stand_ins, pictures, graph);

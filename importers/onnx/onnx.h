@@ -20,7 +20,8 @@ namespace loadline::importers {
 struct OnnxOptions {
   // If false, no process is started, and values have only the shapes that the file gives.
   bool infer_shapes = true;
-  std::uint64_t picture_side = kUsualPictureSide;
+  std::uint64_t picture_side = 0;  // 0: a usual one, or what else the file can take
+  std::vector<NamedSide> picture_sides = {};
 };
 graph::MetaGraph read_onnx(const Source& source, const OnnxOptions& options);
 

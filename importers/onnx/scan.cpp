@@ -6,7 +6,8 @@
 //   GraphProto     1 node  2 name  5 initializer  11 input  12 output  13 value_info  15 sparse_initializer
 //   FunctionProto  1 name  4 input  5 output  6 attribute  7 node  9 opset_import  10 domain
 //                  11 attribute_proto  12 value_info  13 overload
-//   NodeProto      1 input  2 output  3 name  4 op_type  5 attribute  7 domain  8 overload
+//   NodeProto      1 input  2 output  3 name  4 op_type  5 attribute  6 doc_string  7 domain
+//                  8 overload
 //   AttributeProto 1 name  2 f  3 i  4 s  5 t  6 g  7 floats  8 ints  9 strings  10 tensors  11 graphs
 //                  20 type  21 ref_attr_name  22 sparse_tensor  23 sparse_tensors
 //   TensorProto    1 dims  2 data_type  3 segment  4 float_data  5 int32_data  6 string_data  7 int64_data
@@ -164,6 +165,9 @@ void OnnxScanner::take(OnnxNode& node, const io::WireField& field) {
       return kept_text(field, node.op_type);
     case length_tag(5):
       return enter(field, &add(node.attributes));
+    case length_tag(6):
+      node.doc = bytes_of({field.offset, std::min(field.bytes, kMostDoc)});
+      return charge(node.doc.size());
     case length_tag(7):
       return kept_text(field, node.domain);
     case length_tag(8):

@@ -1,12 +1,17 @@
 // The scan of attributes and tensors. Values are counted and skipped; those that shape inference needs go
 // into the skeleton.
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/graph/dtype_and_shape.h"
+#include "core/graph/op_place.h"
 #include "importers/onnx/scanner.h"
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
+
+#include <fmt/core.h>
 
 namespace loadline::importers {
 namespace {
@@ -34,6 +39,33 @@ void add_number(OnnxAttribute& attribute, std::int64_t number) {
     attribute.plain = std::vector<std::int64_t>();
   auto& list = std::get<std::vector<std::int64_t>>(attribute.plain);
   if (list.size() <= kMostPlainList) list.push_back(number);  // one more tells that it is too long
+}
+
+constexpr std::uint64_t kMostShown = 16;  // elements of a list that no rule reads
+constexpr std::uint64_t kMostShownText = 200;
+
+void add_shown(OnnxAttribute& attribute, std::string_view element) {
+  if (attribute.elements++ < kMostShown)
+    attribute.first.append(attribute.first.empty() ? "" : ", ").append(element);
+}
+void add_shown(OnnxAttribute& attribute, float number) { add_shown(attribute, fmt::format("{:g}", number)); }
+
+// Of a packed run of floats, whose first bytes are `head`.
+void add_run(OnnxAttribute& attribute, const std::string& head, std::uint64_t bytes) {
+  for (std::size_t at = 0; at + sizeof(float) <= head.size(); at += sizeof(float)) {
+    float number = 0;
+    std::memcpy(&number, head.data() + at, sizeof number);
+    add_shown(attribute, number);
+  }
+  attribute.elements += (bytes - head.size()) / sizeof(float);
+}
+
+// "[0.5, 2]", "[1, 2, ... 4,000 in all]".
+std::string shown_list(const OnnxAttribute& attribute) {
+  if (attribute.elements == 0) return "";
+  return attribute.elements <= kMostShown ? fmt::format("[{}]", attribute.first)
+                                          : fmt::format("[{}, \xE2\x80\xA6 {} in all]", attribute.first,
+                                                        format_grouped(attribute.elements));
 }
 
 }  // namespace
@@ -73,21 +105,20 @@ void OnnxScanner::take_plain(OnnxAttribute& attribute, const io::WireField& fiel
       return copy_number(field);
     case fixed32_tag(2):
       attribute.plain = double{std::bit_cast<float>(static_cast<std::uint32_t>(field.value))};
-      [[fallthrough]];
+      copy_attribute_bytes(field, 5);
+      return;
     case fixed32_tag(7):
+      add_shown(attribute, std::bit_cast<float>(static_cast<std::uint32_t>(field.value)));
       copy_attribute_bytes(field, 5);
       return;
     case varint_tag(8):
       add_number(attribute, static_cast<std::int64_t>(field.value));
+      add_shown(attribute, std::to_string(static_cast<std::int64_t>(field.value)));
       copy_attribute_bytes(field, 2);
       return;
     case length_tag(4):
-    case length_tag(9): {
-      if (field.bytes > kMostAttributeText) return drop();
-      std::string text = copy_attribute_bytes(field, field.bytes);
-      if (field.number() == 4 && text.size() <= kMostPlainText) attribute.plain = std::move(text);
-      return;
-    }
+    case length_tag(9):
+      return take_text(attribute, field);
     case length_tag(8): {
       const std::string run = copy_attribute_bytes(field, field.bytes);
       std::uint64_t value = 0;
@@ -97,17 +128,36 @@ void OnnxScanner::take_plain(OnnxAttribute& attribute, const io::WireField& fiel
         shift += 7;
         if ((static_cast<unsigned char>(c) & 0x80U) != 0) continue;
         add_number(attribute, static_cast<std::int64_t>(value));
+        add_shown(attribute, std::to_string(static_cast<std::int64_t>(value)));
         value = shift = 0;
       }
       return;
     }
     case length_tag(7):
+      add_run(attribute, bytes_of({field.offset, std::min(field.bytes, kMostShown * sizeof(float))}),
+              field.bytes);
+      copy_attribute_bytes(field, field.bytes);
+      return;
     case length_tag(21):
       copy_attribute_bytes(field, field.bytes);
       return;
     default:
       return;
   }
+}
+
+void OnnxScanner::take_text(OnnxAttribute& attribute, const io::WireField& field) {
+  std::string beginning = bytes_of({field.offset, std::min(field.bytes, kMostShownText)});
+  if (field.bytes > kMostShownText)
+    beginning += fmt::format("\xE2\x80\xA6 {} bytes in all", format_grouped(field.bytes));
+  charge(beginning.size());
+  if (field.number() == 4)
+    attribute.first = beginning;
+  else
+    add_shown(attribute, beginning);
+  if (field.bytes > kMostAttributeText) return drop();
+  std::string text = copy_attribute_bytes(field, field.bytes);
+  if (field.number() == 4 && text.size() <= kMostPlainText) attribute.plain = std::move(text);
 }
 
 // An attribute that is too large is left out, all but its name: half a list would give wrong shapes.
@@ -144,6 +194,11 @@ void OnnxScanner::finish(OnnxAttribute& a, const Frame& frame) {
   // the usual case: nothing to keep. The attribute is the last of its owner, one below it on the stack.
   const Message owner = stack_.back().message;
   if (auto* const* const node = std::get_if<OnnxNode*>(&owner)) {
+    const std::string for_people = a.elements > 0 ? shown_list(a) : a.first;
+    if (std::holds_alternative<std::monostate>(a.plain) && !for_people.empty()) {
+      charge(for_people.size());
+      add((*node)->settings) = {graph::kForPeople + a.name, for_people};
+    }
     auto& [name, value] = add((*node)->settings);
     name = std::move((*node)->attributes.back().name);
     value = std::move((*node)->attributes.back().plain);

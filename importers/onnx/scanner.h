@@ -126,6 +126,7 @@ class OnnxScanner {
   void take(OnnxNode& node, const io::WireField& field);
   void take(OnnxAttribute& attribute, const io::WireField& field);
   void take_plain(OnnxAttribute& attribute, const io::WireField& field);
+  void take_text(OnnxAttribute& attribute, const io::WireField& field);
   void take(OnnxTensor& tensor, const io::WireField& field);
   void take_values(OnnxTensor& tensor, const io::WireField& field);
   void take(OnnxSparse& sparse, const io::WireField& field);

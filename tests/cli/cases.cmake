@@ -408,6 +408,8 @@ cli_case(pack_space_unknown 2 "pack demo --space page_cache" FACTS "--space page
 cli_case(pack_file_useless 2 "pack pack.csv --seq 8" FACTS "--seq pack.csv")
 cli_case(pack_pass_unknown 1 "pack ${SMALL}" STDERR "f4: .*--method .*--method per_tensor")
 cli_case(pack_pass_of_file 0 "pack ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/onnx/if" STDOUT "profile onnxruntime.: 4 blocks.*note: the sizes in the file do not depend on --batch")
+cli_case(plan_picture_side_elsewhere 2 "plan demo --picture-side 64" STDERR "a side of pictures can be chosen for ONNX files only")
+cli_case(plan_picture_side_without_pictures 2 "plan ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/onnx/if --picture-side 64" STDERR "no picture of which a side is open")
 cli_case(pack_pass_out 0 "pack demo --seq 16 -o demo_pass.csv --force" SETUP demo_pass)
 set_tests_properties(cli.pack_pass_out PROPERTIES FIXTURES_REQUIRED demo)
 cli_case(pack_pass_again 0 "pack demo_pass.csv --json" STDOUT "\"buffers\": [1-9].*\"proven_optimal\": ")

@@ -458,6 +458,21 @@ TEST(FileGraph, TheLargerBodyCounts) {
   EXPECT_NO_THROW(graph::validate(checked));
 }
 
+TEST(FileGraph, KnowsTheOperatorsOfTheFile) {
+  const graph::ForwardGraph file = with_bodies(5000, 7000);
+  const forward::FilePass pass = forward::file_pass(file, profile_of());
+  ASSERT_EQ(pass.ops.size(), pass.graph.ops.size());
+  std::string places;
+  for (const graph::OpPlace place : pass.ops)
+    places += (place.body == graph::OpPlace::kMain ? "m" : std::to_string(place.body)) +
+              std::to_string(place.at) + " ";
+  EXPECT_EQ(places, "m0 m1 00 01 02 10 11 12 m1 ");  // the turn of the first body is of its operator
+  for (std::size_t i = 0; i < file.values.size(); ++i) {
+    ASSERT_TRUE(pass.values.at(i)) << file.values[i].name;
+    EXPECT_EQ(pass.graph.value(*pass.values[i]).name, file.values[i].name);
+  }
+}
+
 TEST(FileGraph, OperatorsOfBodiesAreAccountedFor) {
   const forward::Profile profile = forward::parse_profile(
       R"({"profile": "p", "operators": "onnx", "kernels": {"plain": ["Make"]}})", "p.json");

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include <fcntl.h>
@@ -88,6 +89,44 @@ TEST(OnnxInference, ShapesBehindAPictureAreKnown) {
   const graph::MetaGraph other =
       importers::read_onnx(memory_source("m.onnx", model(graph)), {.picture_side = 640});
   EXPECT_EQ(type_of(other, "z"), "F32 [B, 3, 320, 320]");
+}
+
+// A table of 49 positions is added to patches of 16 x 16: pictures of 112 x 112.
+TEST(OnnxInference, SidesThatDoNotFitGiveWayToOthers) {
+  const auto patches = [](std::uint64_t positions) {
+    return model(
+        Proto()
+            .text(kNode, node("Conv", {"x", "w"}, {"c"}).text(5, attribute_ints("strides", {16, 16})))
+            .text(kNode, node("Reshape", {"c", "to"}, {"r"}))
+            .text(kNode, node("Add", {"r", "table"}, {"y"}))
+            .text(kInput, value("x", kFloat, {"1", "3", "h", "w"}))
+            .text(kInitializer, raw_tensor("w", kFloat, {8, 3, 16, 16}, floats(6144)))
+            .text(kInitializer, int64_tensor("to", {1, 8, ~std::uint64_t{0}}))
+            .text(kInitializer, raw_tensor("table", kFloat, {positions}, floats(positions))));
+  };
+  const graph::MetaGraph fits = read(patches(49));
+  EXPECT_EQ(type_of(fits, "x"), "F32 [1, 3, 112, 112]");
+  EXPECT_EQ(type_of(fits, "y"), "F32 [1, 8, 49]");
+  ASSERT_FALSE(fits.notes.empty());
+  EXPECT_NE(fits.notes.front().text.find("112"), std::string::npos) << fits.notes.front().text;
+  const graph::MetaGraph none = read(patches(97));
+  EXPECT_EQ(none.notes.front().severity, graph::Severity::warning) << none.notes.front().text;
+  // what somebody chose stays, and is said to be wrong
+  const graph::MetaGraph chosen =
+      importers::read_onnx(memory_source("m.onnx", patches(49)), {.picture_side = 224});
+  EXPECT_EQ(type_of(chosen, "x"), "F32 [1, 3, 224, 224]");
+  EXPECT_EQ(chosen.notes.front().severity, graph::Severity::warning);
+}
+
+TEST(OnnxInference, SidesAreChosenByTheirNames) {
+  const Proto graph =
+      Proto()
+          .text(kNode, node("MaxPool", {"x"}, {"y"}).text(5, attribute_ints("kernel_shape", {2, 2})))
+          .text(kInput, value("x", kFloat, {"n", "3", "height", ""}));
+  const graph::MetaGraph named = importers::read_onnx(
+      memory_source("m.onnx", model(graph)), {.picture_sides = {{"height", 64}, {"x[3]", 48}, {"n", 5}}});
+  EXPECT_EQ(type_of(named, "x"), "F32 [B, 3, 64, 48]");
+  EXPECT_EQ(type_of(named, "y"), "F32 [B, 3, 63, 47]");
 }
 
 TEST(OnnxInference, WhatTheFileDoesNotSayIsMarked) {
@@ -505,8 +544,31 @@ TEST(OnnxForward, OperatorsKeepPositionsAndAttributes) {
       {"pads", std::vector<std::int64_t>{1, 2}},
       {"mode", std::string("linear")},
       {"axis", std::int64_t{-1}},
+      {".long", std::string(100, 'x')},  // for people: rules read no long texts
       {"long", {}}};
   EXPECT_EQ(op.attributes, expected);
+}
+
+// What no rule reads is text for people, cut, with its count.
+TEST(OnnxForward, AttributesForPeopleAreCut) {
+  std::string packed;
+  for (int i = 0; i < 20; ++i) packed += std::string("\0\0\0\x3f", 4);  // 0.5
+  const graph::MetaGraph graph = read_plain(
+      model(Proto()
+                .text(kNode, node("Op", {"x"}, {"y"})
+                                 .text(6, "made by hand")
+                                 .text(5, Proto().text(1, "scales").text(7, packed).number(20, 6))
+                                 .text(5, Proto().text(1, "names").text(9, "a").text(9, "b").number(20, 8))
+                                 .text(5, attribute_ints("many", std::vector<std::uint64_t>(70, 3))))
+                .text(kInput, value("x", kFloat, {"2"}))));
+  std::map<std::string, std::string> shown;
+  for (const auto& [name, text] : graph.forward->ops.at(0).attributes)
+    if (const auto* const words = std::get_if<std::string>(&text)) shown[name] = *words;
+  EXPECT_EQ(shown["."], "made by hand");
+  EXPECT_EQ(shown[".names"], "[a, b]");
+  EXPECT_TRUE(shown[".scales"].starts_with("[0.5, 0.5") && shown[".scales"].ends_with(" 20 in all]"))
+      << shown[".scales"];
+  EXPECT_TRUE(shown[".many"].ends_with(" 70 in all]")) << shown[".many"];
 }
 
 TEST(OnnxForward, DimensionNamesBecomePolynomials) {
@@ -586,8 +648,11 @@ TEST(OnnxForward, SidesOfPicturesAreTakenAsNumbers) {
   EXPECT_EQ(picture_sizes("x", kFloat, {"1", "3", "h", "64"}), "h=224?");
   EXPECT_EQ(picture_sizes("x", kFloat, {"1", "3", "h", "h"}), "h=224?");
   EXPECT_EQ(picture_sizes("pixel_values", kFloat, {"1", "1", "h", "w"}), "h=224? w=224?");
+  EXPECT_EQ(picture_sizes("x", kFloat, {"1", "1", "h", "w"}), "h=224? w=224?") << "gray";
+  EXPECT_EQ(picture_sizes("sample", kFloat, {"1", "4", "h", "w"}), "h=64? w=64?") << "latent";
+  EXPECT_EQ(picture_sizes("image", kFloat, {"1", "4", "h", "w"}), "h=224? w=224?") << "transparent";
   // without such channels, or without an operator for pictures, it may be anything
-  EXPECT_EQ(picture_sizes("x", kFloat, {"1", "1", "h", "w"}), "h=h w=w");
+  EXPECT_EQ(picture_sizes("x", kFloat, {"1", "2", "h", "w"}), "h=h w=w");
   EXPECT_EQ(picture_sizes("image", kFloat, {"1", "c", "h", "w"}), "c=c h=h w=w");
   EXPECT_EQ(picture_sizes("x", kInt64, {"1", "3", "h", "w"}), "h=h w=w");
   EXPECT_EQ(picture_sizes("x", kFloat, {"1", "3", "h", "w"}, "MatMul"), "h=h w=w");
@@ -631,6 +696,33 @@ TEST(OnnxForward, GraphsInOperatorsAreBodies) {
   EXPECT_EQ(shape_text(graph, "r"), "8");
   EXPECT_EQ(body.inputs.size(), 1u);
   EXPECT_EQ(body.outputs, body.ops[1].outputs);
+}
+
+// The branch that is taken comes first, and operators in it read weights of their own and of the graph
+// around.
+TEST(OnnxForward, BranchesHaveAnOrderAndReadWeights) {
+  const auto branch = [](const char* kind, const char* weight) {
+    return Proto()
+        .text(kNode, node(kind, {"x", weight}, {"o"}))
+        .text(kInitializer, raw_tensor("own", kFloat, {8}, floats(8)))
+        .text(kOutput, value("o", kFloat, {"8"}));
+  };
+  const graph::MetaGraph graph =
+      read_plain(model(Proto()
+                           .text(kNode, node("If", {"c"}, {"y"}, "choose")
+                                            .text(5, attribute_graph("else_branch", branch("Sub", "outer")))
+                                            .text(5, attribute_graph("then_branch", branch("Add", "own"))))
+                           .text(kInput, value("x", kFloat, {"8"}))
+                           .text(kInput, value("c", kBool, {}))
+                           .text(kInitializer, raw_tensor("outer", kFloat, {8}, floats(8)))
+                           .text(kOutput, value("y", kFloat, {"8"}))));
+  const graph::ForwardGraph& forward = *graph.forward;
+  const auto weight_of = [&](std::size_t number) {
+    const graph::Op& op = forward.bodies.at(forward.ops.at(0).bodies.at(number)).ops.at(0);
+    return op.kind + " " + graph.tensor(op.weights.at(0)).name.str();
+  };
+  EXPECT_EQ(weight_of(0), "Add choose/then_branch/own");
+  EXPECT_EQ(weight_of(1), "Sub outer");
 }
 
 TEST(OnnxForward, BodiesAsDeepAsTheyMayBe) {

@@ -391,7 +391,7 @@ int upload(const Context& context, const UploadFlags& options, LoadFlags& flags)
     if (named) throw;
     throw Error(error.code(), "{}; --method names one", error.what());
   }
-  const graph::MetaGraphPtr graph = open_for(context, flags.path());
+  const graph::MetaGraphPtr graph = open_for(context, flags.path(), request);
   graph::require_sound(*graph, "upload");
   const load::BoundRequest bound = load::bind_request(*graph, request, CliEnvironment(context, request).load);
   const Uploads uploads = upload_all(context, options, graph, bound);

@@ -8,6 +8,7 @@
 #include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
+#include "core/graph/names/file_names.h"
 #include "importers/stores.h"
 
 #include <algorithm>
@@ -55,7 +56,9 @@ void read_rows(const Context& context, const ModelsFlags& flags, const load::Loa
     progress.check_canceled();
     Progress inner(context.stop);
     if (!model.stored.path.empty()) try {
-        const graph::MetaGraph graph = importers::open_model(model.stored.path, context.resolve_options());
+        importers::ResolveOptions options = context.resolve_options();
+        if (!graph::has_ending_of(model.stored.path, "onnx")) options.picture_side = 0;
+        const graph::MetaGraph graph = importers::open_model(model.stored.path, options);
         model.row = report::model_row(graph, request, environment, inner);
         report::find_better(*model.row, graph, request, policies->type_policies, environment, inner);
       } catch (const Error& error) {

@@ -159,7 +159,8 @@ std::vector<std::string> size_notes(const load::RequestPass& pass) {
   if (!pass.guessed_sizes().empty())
     notes.push_back(fmt::format("assumed: {}; --dim sets them", list_text(pass.guessed_sizes())));
   if (!pass.picture_sides().empty())
-    notes.push_back(fmt::format("assumed: {}; --picture-side sets them", list_text(pass.picture_sides())));
+    notes.push_back(
+        fmt::format("assumed: {}; --picture-side or --dim sets them", list_text(pass.picture_sides())));
   if (const auto& unset = pass.unset_sizes(); !unset.empty())
     notes.push_back(fmt::format("{} assumed to be 1; --dim sets {}", list_text(unset),
                                 unset.size() == 1 ? "it" : "them"));

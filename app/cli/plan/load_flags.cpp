@@ -128,6 +128,14 @@ void LoadFlags::require_used(const load::LoadRequest& request,
     throw Error(ErrorCode::usage, unused_text(unused, methods));
 }
 
+graph::MetaGraphPtr open_for(const Context& context, const std::string& path,
+                             const load::LoadRequest& request) {
+  Context named = context;
+  for (const forward::SizeChoice& choice : request.sizes)
+    named.open.picture_sides.push_back({choice.name, choice.size});
+  return open_for(named, path);
+}
+
 load::Targets cli_targets(const Context& context, bool measure) {
   load::Targets targets = load::load_targets(context.config_folder);
   if (!context.quiet)

@@ -38,6 +38,10 @@ class LoadFlags {
   std::vector<std::string_view> given_;
 };
 
+// Opens the model of a request: where that names the sides of pictures, shapes follow from them.
+graph::MetaGraphPtr open_for(const Context& context, const std::string& path,
+                             const load::LoadRequest& request);
+
 // This machine as a target: asks the GPU drivers.
 load::Target this_machine();
 // This machine, the built-in data sheets and the user's own. Faults in their files go to stderr. Unless

@@ -132,7 +132,7 @@ PackRun pack_run(const Context& context, const std::string& path, const load::Lo
                  const std::string& space, Progress& progress) {
   PackRun result;
   result.space = space_of(space);
-  result.graph = open_for(context, path);
+  result.graph = open_for(context, path, request);
   const bool load = !request.methods.empty();
   const auto forward = find_pass(context, *result.graph, path, request);
   const plan::ForwardPass* const pass = forward->pass();

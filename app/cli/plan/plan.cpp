@@ -106,7 +106,7 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   const CliEnvironment environment(context, request);
   // reports wrong budgets before a model is opened
   load::LoadMemory memory = load::bind_memory(request, environment.load.targets);
-  const graph::MetaGraphPtr graph = open_for(context, flags.path());
+  const graph::MetaGraphPtr graph = open_for(context, flags.path(), request);
   auto forward = std::make_shared<const load::RequestPass>(*graph, request, environment.load.assets);
   auto bound = std::make_shared<const load::BoundRequest>(
       load::bind_request(*graph, request, std::move(memory), environment.load));

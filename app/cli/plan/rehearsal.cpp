@@ -302,7 +302,7 @@ int rehearse(const Context& context, const RehearseFlags& options, LoadFlags& fl
   for (const std::string& name : orders) load::check_order_choice(name);
   if (flags.was_given("memory") && std::ranges::find(orders, "optimal") == orders.end())
     throw Error(ErrorCode::usage, "--memory has no effect without --order optimal");
-  const graph::MetaGraphPtr graph = open_for(context, flags.path());
+  const graph::MetaGraphPtr graph = open_for(context, flags.path(), request);
   const CliEnvironment environment(context, request);
   const load::BoundRequest bound = load::bind_request(*graph, request, environment.load);
   const report::MeasuredLoads loads = rehearse_all(context, graph, bound, options.cold);

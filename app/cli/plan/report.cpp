@@ -125,7 +125,7 @@ int report_on(const Context& context, const ReportFlags& options, LoadFlags& fla
   if (options.measured && !options.other.empty())
     throw Error(ErrorCode::usage, "--measured is for one model");
   const CliEnvironment environment(context, request);
-  const graph::MetaGraphPtr graph = open_for(context, flags.path());
+  const graph::MetaGraphPtr graph = open_for(context, flags.path(), request);
   const std::string html = options.other.empty()
                                ? model_report(context, options, flags.path(), graph, request, environment)
                                : difference_report(context, options, flags.path(), graph,

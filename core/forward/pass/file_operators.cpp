@@ -63,7 +63,8 @@ class OperatorScope {
                                                                              : nullptr;
     if (known != nullptr)
       for (const auto& [name, value] : op.attributes)
-        if (std::ranges::find(*known, name) == known->end()) return attribute_of(op, name);
+        if (!graph::is_for_people(name) && std::ranges::find(*known, name) == known->end())
+          return attribute_of(op, name);
     const auto is_known_type = [&](graph::ValueId id) {
       const std::optional<graph::DType>& dtype = graph_.value(id).dtype;
       return !dtype || file.types.empty() || std::ranges::find(file.types, *dtype) != file.types.end();
@@ -234,7 +235,8 @@ class FileGraph {
         profile_(profile),
         scope_(from, tensors, profile, to_),
         is_output_(from.values.size(), false),
-        now_(from.values.size()) {
+        now_(from.values.size()),
+        made_of_(from.values.size()) {
     to_.symbols = from.symbols;
     to_.chosen = from.chosen;
     to_.sizes = from.sizes;
@@ -253,7 +255,7 @@ class FileGraph {
     for (std::size_t i = 0; i < from.symbols.size(); ++i) numbers_.push_back(fmt::format("#{}", i));
   }
 
-  graph::ForwardGraph run() {
+  FilePass run() {
     constant_.resize(from_.values.size(), nullptr);
     find_constants(from_.ops);
     uses_.resize(from_.values.size(), 0);
@@ -263,7 +265,7 @@ class FileGraph {
       add(id);
       to_.inputs.push_back(now_[index(id)]);
     }
-    run(from_.ops, from_.outputs);
+    run(from_.ops, from_.outputs, graph::OpPlace::kMain);
     for (const graph::ValueId id : from_.outputs) to_.outputs.push_back(now_[index(id)]);
     if (profile_.hold_block_inputs && !to_.ops.empty()) {
       std::vector<graph::ValueId>& held = to_.ops.back().held;
@@ -274,7 +276,7 @@ class FileGraph {
     }
     unaccounted_.insert(scope_.unread().begin(), scope_.unread().end());
     to_.unaccounted.assign(unaccounted_.begin(), unaccounted_.end());
-    return std::move(to_);
+    return {std::move(to_), std::move(places_), std::move(made_of_)};
   }
 
  private:
@@ -336,6 +338,7 @@ class FileGraph {
     to_.values.push_back(from_.value(id));
     to_.values.back().memory_of.reset();
     now_[index(id)] = fresh;
+    made_of_[index(id)] = fresh;
     place_.push_back(index(fresh));
     refers_.push_back(uses_[index(id)]);
     room_.push_back(room_of(from_.value(id)));
@@ -401,13 +404,14 @@ class FileGraph {
     if (--refers_[place] == 0 && room_[place] != kNone) given_up_[room_[place]].push_back(place);
   }
 
-  void run(std::span<const graph::Op> ops, std::span<const graph::ValueId> outputs) {
+  void run(std::span<const graph::Op> ops, std::span<const graph::ValueId> outputs, std::uint32_t body) {
     for (const std::uint32_t op : op_order(ops, outputs, profile_.order))
-      if (!is_constant(ops[op])) run(ops[op]);
+      if (!is_constant(ops[op])) run(ops[op], {body, op});
   }
 
   // Runs a body, before its operator makes its own outputs. The outputs of the body live to the body's end.
-  void run_body(const graph::Op& op, const graph::Body& body) {
+  void run_body(const graph::Op& op, graph::OpPlace place, std::uint32_t at) {
+    const graph::Body& body = from_.bodies[at];
     const std::uint32_t outer = std::exchange(body_, ++bodies_);
     const std::size_t first = to_.ops.size();
     graph::Op turn = {.kind = op.kind + " turn", .name = op.name, .inputs = {}, .weights = {}, .outputs = {}};
@@ -415,16 +419,21 @@ class FileGraph {
       add(id);
       turn.outputs.push_back(now_[index(id)]);
     }
-    if (!turn.outputs.empty()) to_.ops.push_back(std::move(turn));
-    run(body.ops, body.outputs);
+    if (!turn.outputs.empty()) push(std::move(turn), place);
+    run(body.ops, body.outputs, at);
     for (const graph::ValueId id : body.outputs)
       if (to_.ops.size() > first) to_.ops.back().held.push_back(now_[index(id)]);
     body_ = outer;
   }
 
-  void run(const graph::Op& op) {
+  void push(graph::Op op, graph::OpPlace place) {
+    to_.ops.push_back(std::move(op));
+    places_.push_back(place);
+  }
+
+  void run(const graph::Op& op, graph::OpPlace place) {
     static const OpRule kPlain;
-    for (const std::uint32_t body : op.bodies) run_body(op, from_.bodies[body]);
+    for (const std::uint32_t body : op.bodies) run_body(op, place, body);
     const OpRule& rule = profile_.rule(op.kind);
     graph::Op fresh = {.kind = op.kind, .name = op.name, .inputs = {}, .weights = op.weights, .outputs = {}};
     for (const graph::ValueId id : op.inputs) {
@@ -455,7 +464,7 @@ class FileGraph {
     for (const graph::ValueId id : used_by(op))
       if (constant_[index(id)] == nullptr) give_up(place_of(id));
     for (const graph::ValueId id : op.outputs) give_up(place_of(id));
-    to_.ops.push_back(std::move(fresh));
+    push(std::move(fresh), place);
   }
 
   // Gives the weights of a constant to a user of the constant; limited, as a file may list many of both.
@@ -522,6 +531,8 @@ class FileGraph {
   std::vector<bool> open_;           // by symbol: without a name, so that no two such sizes count as equal
   std::vector<std::uint32_t> uses_;  // by value
   std::vector<graph::ValueId> now_;  // by value: its number in to_
+  std::vector<std::optional<graph::ValueId>> made_of_;  // the same, once it is made
+  std::vector<graph::OpPlace> places_;                  // per operator of to_: the one that it runs
   std::size_t passed_on_ = 0;
   std::uint32_t body_ = 0;  // the body that runs; 0 for the graph itself
   std::uint32_t bodies_ = 0;
@@ -539,14 +550,42 @@ class FileGraph {
 
 }  // namespace
 
-graph::ForwardGraph with_profile(const graph::ForwardGraph& graph, const Profile& profile,
-                                 std::span<const graph::Tensor> tensors) {
+namespace {
+
+// Back from the places of operators among the steps to those of the operators that have them.
+void join_steps(std::vector<graph::OpPlace>& places, const graph::ForwardGraph& graph,
+                const Profile& profile) {
+  const auto origins_of = [&](const std::vector<graph::Op>& ops) {
+    std::vector<std::uint32_t> origins;
+    for (std::uint32_t i = 0; i < ops.size(); ++i)
+      origins.insert(origins.end(), step_count(ops[i], profile), i);
+    return origins;
+  };
+  const std::vector<std::uint32_t> main = origins_of(graph.ops);
+  std::vector<std::vector<std::uint32_t>> bodies;
+  for (const graph::Body& body : graph.bodies) bodies.push_back(origins_of(body.ops));
+  for (graph::OpPlace& place : places)
+    place.at = (place.body == graph::OpPlace::kMain ? main : bodies[place.body])[place.at];
+}
+
+}  // namespace
+
+FilePass file_pass(const graph::ForwardGraph& graph, const Profile& profile,
+                   std::span<const graph::Tensor> tensors) {
   const auto has_steps = [&](const graph::Op& op) { return !profile.rule(op.kind).steps.empty(); };
   const auto any_has = [&](const auto& part) { return std::ranges::any_of(part.ops, has_steps); };
   if (!any_has(graph) && std::ranges::none_of(graph.bodies, any_has))
     return FileGraph(graph, tensors, profile).run();
   const graph::ForwardGraph expanded = with_steps(graph, profile);
-  return FileGraph(expanded, tensors, profile).run();
+  FilePass pass = FileGraph(expanded, tensors, profile).run();
+  join_steps(pass.ops, graph, profile);
+  pass.values.resize(graph.values.size());  // those between steps are not the file's
+  return pass;
+}
+
+graph::ForwardGraph with_profile(const graph::ForwardGraph& graph, const Profile& profile,
+                                 std::span<const graph::Tensor> tensors) {
+  return file_pass(graph, profile, tensors).graph;
 }
 
 std::size_t sharing_values(const graph::ForwardGraph& graph) {

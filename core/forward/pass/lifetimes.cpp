@@ -162,7 +162,9 @@ std::vector<std::uint64_t> symbol_values(const graph::ForwardGraph& graph, std::
   for (const SizeChoice& choice : choices) {
     const graph::SizePoly& taken_as = size_named(graph, choice.name).taken_as;
     const std::optional<graph::SymbolId> symbol = taken_as.as_symbol();
-    if (!symbol && taken_as.constant())
+    const auto taken = taken_as.constant();
+    if (!symbol && taken && static_cast<std::uint64_t>(*taken) == choice.size) continue;  // at opening
+    if (!symbol && taken)
       throw Error(ErrorCode::usage, "'{}' is the side of a picture, which was taken as {} pixels at opening",
                   safe_display(choice.name, 60), taken_as.text({}))
           .with({"picture_side", std::to_string(choice.size)});

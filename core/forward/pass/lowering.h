@@ -5,9 +5,12 @@
 #include "core/forward/pass/profile.h"
 #include "core/graph/forward_graph.h"
 #include "core/graph/meta_graph.h"
+#include "core/graph/op_place.h"
 
 #include <cstddef>
+#include <optional>
 #include <span>
+#include <vector>
 
 namespace loadline::forward {
 
@@ -51,6 +54,17 @@ graph::ForwardGraph lower(const BoundModel& model, const Profile& profile);
 graph::ForwardGraph with_profile(const graph::ForwardGraph& graph, const Profile& profile,
                                  std::span<const graph::Tensor> tensors = {});
 
+// The same, with the places of its parts in the file's graph.
+struct FilePass {
+  graph::ForwardGraph graph;
+  std::vector<graph::OpPlace> ops;  // per operator of `graph`: that of the file which it is, or is part of
+  std::vector<std::optional<graph::ValueId>> values;  // per value of the file: that of `graph`, if it has one
+};
+FilePass file_pass(const graph::ForwardGraph& graph, const Profile& profile,
+                   std::span<const graph::Tensor> tensors = {});
+
+// The number of operators that with_steps() puts into the place of one.
+std::size_t step_count(const graph::Op& op, const Profile& profile);
 // The graph with the steps of an operator in its place, if its rule has any.
 graph::ForwardGraph with_steps(const graph::ForwardGraph& graph, const Profile& profile);
 

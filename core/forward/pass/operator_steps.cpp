@@ -11,6 +11,10 @@
 namespace loadline::forward {
 namespace {
 
+bool has_steps(const graph::Op& op, const OpRule& rule) {
+  return !rule.steps.empty() && op.outputs.size() == 1 && op.bodies.empty();
+}
+
 // The graph with the steps of an operator in its place, if its rule has any. What steps leave to later ones
 // has the shape of the operator's result.
 class Expansion {
@@ -30,10 +34,10 @@ class Expansion {
     result.reserve(ops.size());
     for (graph::Op& op : ops) {
       const OpRule& rule = profile_.rule(op.kind);
-      if (rule.steps.empty() || op.outputs.size() != 1 || !op.bodies.empty())
-        result.push_back(std::move(op));
-      else
+      if (has_steps(op, rule))
         add_steps(op, rule.steps, result);
+      else
+        result.push_back(std::move(op));
     }
     return result;
   }
@@ -72,6 +76,11 @@ class Expansion {
 };
 
 }  // namespace
+
+std::size_t step_count(const graph::Op& op, const Profile& profile) {
+  const OpRule& rule = profile.rule(op.kind);
+  return has_steps(op, rule) ? rule.steps.size() : 1;
+}
 
 graph::ForwardGraph with_steps(const graph::ForwardGraph& graph, const Profile& profile) {
   return Expansion(graph, profile).run();

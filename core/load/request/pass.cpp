@@ -77,8 +77,13 @@ void RequestPass::choose_sizes(const LoadRequest& request) {
   check("new tokens", request.sequence, 0, sequence_);
   check("tokens before", request.past, 0, past_);
   if (model_.source != forward::ForwardSource::file) return;
+  const auto is_chosen = [&](const graph::NamedSize& size) {
+    return std::ranges::find(request.sizes, size.name, &forward::SizeChoice::name) != request.sizes.end();
+  };
   for (const graph::NamedSize& size : graph.sizes)
-    if (size.guessed && size.taken_as.constant())
+    if (size.guessed && size.taken_as.constant() && is_chosen(size))
+      continue;
+    else if (size.guessed && size.taken_as.constant())
       picture_sides_.push_back(fmt::format("{} as {}", size.name, size.taken_as.text({})));
     else if (size.guessed)
       guessed_.push_back(
