@@ -3,12 +3,16 @@
 
 #include "core/graph/forward_graph.h"
 #include "core/graph/names/tensor_names.h"
+#include "core/graph/op_place.h"
 #include "core/view/layouts.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace loadline::view {
@@ -53,16 +57,60 @@ std::vector<graph::OpNodeId> nodes_of_operators(const graph::ForwardGraph& forwa
                                                 const graph::OpTree& tree);
 // Whether the node is the module or lies in it.
 bool is_inside(const graph::OpTree& tree, graph::OpNodeId node, graph::OpNodeId module);
+// Per operator: whether it is a constant of the file that only other operators use.
+std::vector<bool> constants_of(const graph::ForwardGraph& forward);
 // Goes down from a node while it has one child and no operators of its own.
 graph::OpNodeId first_that_divides(const graph::OpTree& tree, graph::OpNodeId node);
 
-// A module of one operator is drawn as that operator. A module that would give to itself by way of others is
-// drawn as its parts: nothing flows in a circle. If more than `most` boxes are directly inside
-// `module`, those that are the fewest edges from `around` (else from the first) are taken. Bodies of
-// operators are not drawn. O(operators + edges). `nodes` is nodes_of_operators().
+// All boxes of one module with what flows between them; made once, drawn in parts. A module of one operator
+// is drawn as that operator. A module that would give to itself by way of others is drawn as its parts:
+// nothing flows in a circle. Bodies of operators are not drawn. O(operators + edges). `nodes` is
+// nodes_of_operators(); operators that are `folded` (per operator, or empty) are left out with what they
+// give.
+class ModuleGraph {
+ public:
+  ModuleGraph(const graph::ForwardGraph& forward, const graph::OpTree& tree,
+              std::span<const graph::OpNodeId> nodes, graph::OpNodeId module,
+              const std::vector<bool>& folded = {});
+
+  // If there are more than `most` boxes, those that are the fewest edges from `around` (else from the first).
+  GraphPart part(std::optional<std::uint32_t> around, std::size_t most) const;
+
+ private:
+  std::vector<std::uint32_t> nearest(std::uint32_t start, std::size_t most) const;
+  void add_outer(GraphPart& part, const std::map<graph::ValueId, std::set<std::uint32_t>>& arriving,
+                 std::span<const std::uint32_t> taken) const;
+
+  std::vector<GraphBox> boxes_;
+  std::vector<std::uint32_t> box_of_op_;
+  std::vector<GraphEdge> edges_;
+  // Per box: its edges, the values from outside that it takes, those that it gives to the outside.
+  std::vector<std::vector<std::uint32_t>> beside_;
+  std::vector<std::vector<graph::ValueId>> arrives_, leaves_;
+};
+
+// A part of a module that is drawn once.
 GraphPart graph_part(const graph::ForwardGraph& forward, const graph::OpTree& tree,
                      std::span<const graph::OpNodeId> nodes, graph::OpNodeId module,
                      std::optional<std::uint32_t> around, std::size_t most);
+
+// --- What is inside an operator: the branches of an If, the turn of a Loop.
+
+// The operator that holds each body.
+std::vector<graph::OpPlace> holders_of_bodies(const graph::ForwardGraph& forward);
+
+// An operator that stands for an output that its body does not make: a value from outside, or an input.
+inline constexpr std::string_view kPassesOn = "passes on";
+
+// The bodies of an operator as a graph of its own: a module each, under the name of its attribute. Values
+// keep their numbers; those of the graph around it come from outside.
+struct InnerGraph {
+  static constexpr std::uint32_t kNoPosition = UINT32_MAX;  // of an operator that is kPassesOn
+  graph::ForwardGraph forward;
+  std::vector<graph::OpPlace> places;  // per operator
+};
+// `op` is one of `forward`, or of its bodies.
+InnerGraph graph_inside(const graph::ForwardGraph& forward, const graph::Op& op);
 
 // --- Places: producers above consumers.
 

@@ -1,6 +1,7 @@
 // Keys, actions, the palette, and the queue of input.
 
 #include "app/gui/frame/actions.h"
+#include "app/gui/frame/facts.h"
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/frame/overlays.h"
 #include "app/gui/panels/panels.h"
@@ -272,6 +273,77 @@ TEST_F(Keyboard, the_graph_is_walked_entered_and_left) {
   document().select(*find_tensor(*document().model, "h.5.ln_1.weight"));
   app_.draw_settled();
   EXPECT_EQ(module(), "h.5") << "a tensor leads to the operator that reads it";
+}
+
+// A chain of operators, then an If with one operator in a branch and two in the other; a constant is added to
+// what comes out.
+graph::MetaGraphPtr branching_graph() {
+  auto graph = std::make_shared<graph::MetaGraph>(*operator_graph(1));
+  graph::ForwardGraph& forward = *graph->forward;
+  const graph::ValueId given = forward.outputs.front();
+  const auto value = [&](std::string name) {
+    forward.values.push_back({std::move(name), graph::DType::f32, std::vector{graph::SizePoly(8)}});
+    return graph::ValueId{static_cast<std::uint32_t>(forward.values.size() - 1)};
+  };
+  const graph::ValueId r = value("r"), s = value("s"), t = value("t"), chosen = value("chosen"),
+                       one = value("one"), sum = value("sum");
+  forward.bodies.push_back({{{"Relu", "relu", {given}, {}, {r}}}, {}, {r}});
+  forward.bodies.push_back(
+      {{{"Sigmoid", "sigmoid", {given}, {}, {s}}, {"Tanh", "tanh", {s}, {}, {t}}}, {}, {t}});
+  graph::Op choose{"If", "choose", {given}, {}, {chosen}};
+  choose.bodies = {0, 1};
+  choose.attributes = {{".scales", std::string("[0.5, 2]")}, {"scales", {}}};
+  forward.ops.push_back(choose);
+  forward.ops.push_back({"Constant", "first", {}, {graph::TensorId{0}}, {one}});
+  graph::Op add{"Add", "last", {chosen, one}, {}, {sum}};
+  add.arguments = {{chosen, {}}, {one, {}}};
+  forward.ops.push_back(add);
+  forward.outputs = {sum};
+  return graph;
+}
+
+TEST_F(Keyboard, the_graph_goes_into_branches_and_back) {
+  workspace_.show(branching_graph(), "");
+  app_.settle();
+  find_action("graph")->run(workspace_, "choose");
+  app_.draw_settled();
+  const auto inside = [&] { return document().forward.inside.size(); };
+  EXPECT_EQ(inside(), 0u);
+  ASSERT_TRUE(go_to("graph")) << focused();
+  press(kEnter);
+  EXPECT_EQ(inside(), 1u) << "into the operator";
+  EXPECT_FALSE(drawn_at("then_branch").empty() && drawn_at("Relu").empty());
+  EXPECT_FALSE(drawn_at("else_branch").empty());
+  EXPECT_FALSE(drawn_at("If choose").empty()) << "the path leads back";
+  find_action("graph")->run(workspace_, "tanh");
+  app_.draw_settled();
+  EXPECT_EQ(inside(), 1u) << "an operator of a branch is found by its name";
+  const Selected tanh = document().selected();
+  press(kUp);
+  EXPECT_NE(document().selected(), tanh);
+  press(kDown);
+  EXPECT_EQ(document().selected(), tanh);
+  while (inside() > 0) press(kBackspace);
+  press(kEnter);
+  EXPECT_EQ(inside(), 1u) << "where it came from is marked";
+}
+
+TEST_F(Keyboard, a_constant_is_shown_by_what_uses_it) {
+  workspace_.show(branching_graph(), "");
+  app_.settle();
+  const auto facts = [&](const char* name) {
+    find_action("graph")->run(workspace_, name);
+    app_.draw_settled();
+    return facts_text(facts_of(document(), document().selected()), CopyForm::text);
+  };
+  EXPECT_NE(facts("choose").find("scales = [0.5, 2]"), std::string::npos) << facts("choose");
+  EXPECT_NE(facts("choose").find("then_branch: 1 operator"), std::string::npos);
+  const std::string tensor = document().model->tensor(graph::TensorId{0}).name.str();
+  EXPECT_NE(facts("last").find("1: " + tensor), std::string::npos) << facts("last");
+  EXPECT_TRUE(document().exists(document().selected()));
+  facts("first");
+  ASSERT_TRUE(std::holds_alternative<graph::OpPlace>(document().selected())) << "it does not run";
+  EXPECT_EQ(facts_text(facts_of(document(), document().selected()), CopyForm::name), "first");
 }
 
 TEST_F(Keyboard, escape_closes_every_drop_down_and_nothing_else) {

@@ -134,6 +134,82 @@ TEST(GraphPart, JoinsWhatArrivesAtTheSameBoxes) {
   EXPECT_THAT(values, testing::UnorderedElementsAre(2, 1));
 }
 
+TEST(GraphPart, ResultsLeaveEvenIfTheyAreUsedInside) {
+  Sample sample({{"a.x", {9}}, {"a.y", {0}}});
+  sample.forward.outputs = {value(0), value(1)};
+  const GraphPart part = sample.part("a");
+  EXPECT_EQ(std::ranges::count(part.boxes, BoxKind::leaves, &GraphBox::kind), 2);
+}
+
+// Each part of one module: the boxes of another part do not change it.
+TEST(GraphPart, OfOneModuleGraphStandsForItself) {
+  std::vector<Line> lines = {{"op0", {}}};
+  for (std::size_t i = 1; i < 60; ++i) lines.push_back({"op" + std::to_string(i), {i - 1, i / 2}});
+  const Sample sample(lines);
+  const ModuleGraph boxes(sample.forward, sample.tree, sample.nodes, graph::kRootOpNode);
+  for (const std::uint32_t around : {0U, 30U, 59U, 30U}) {
+    const GraphPart part = boxes.part(around, 7);
+    EXPECT_EQ(part.boxes.size() + part.left_out, 60U + (around == 59 ? 1 : 0));  // the last one's result
+    ASSERT_TRUE(part.box_of(around));
+    for (const GraphEdge& edge : part.edges)
+      if (part.boxes[edge.to].kind == BoxKind::op) {
+        const auto& reads = sample.forward.ops[part.boxes[edge.to].op].inputs;
+        EXPECT_NE(std::ranges::find(reads, edge.values.front()), reads.end());
+      }
+  }
+}
+
+TEST(GraphPart, LeavesConstantsToThoseThatUseThem) {
+  Sample sample({{"m.c", {}}, {"m.x", {9, 0}}, {"m.y", {1, 0}}});
+  sample.forward.ops[0].kind = "Constant";
+  const std::vector<bool> constants = constants_of(sample.forward);
+  EXPECT_THAT(constants, ElementsAre(true, false, false));
+  const GraphPart part =
+      ModuleGraph(sample.forward, sample.tree, sample.nodes, graph::kRootOpNode, constants).part({}, 100);
+  EXPECT_EQ(part.box_of(0), std::nullopt);
+  sample.forward.outputs = {value(0)};
+  EXPECT_FALSE(constants_of(sample.forward)[0]) << "a result of the model is drawn";
+}
+
+// An If whose branches read a value from outside; one of them passes it on as it is.
+TEST(GraphInside, OfAnIfHasItsBranches) {
+  graph::ForwardGraph forward = graph_of({{"make", {}}, {"choose", {0}}});
+  for (const char* name : {"then", "deep"}) forward.values.push_back({.name = name});
+  forward.bodies.push_back({{{"Relu", "r", {value(0)}, {}, {value(2)}}}, {}, {value(2)}});
+  forward.bodies.push_back({{}, {}, {value(0)}});
+  forward.ops[1].kind = "If";
+  forward.ops[1].bodies = {0, 1};
+  const InnerGraph inner = graph_inside(forward, forward.ops[1]);
+  ASSERT_EQ(inner.forward.ops.size(), 2U);
+  EXPECT_EQ(inner.forward.ops[0].name, "then_branch.r");
+  EXPECT_EQ(inner.places[0], (graph::OpPlace{0, 0}));
+  EXPECT_EQ(inner.forward.ops[1].kind, kPassesOn);
+  EXPECT_EQ(inner.places[1].at, InnerGraph::kNoPosition);
+  const graph::OpTree tree = graph::op_tree({}, inner.forward);
+  const GraphPart part =
+      graph_part(inner.forward, tree, nodes_of_operators(inner.forward, tree), graph::kRootOpNode, {}, 100);
+  std::size_t outer = 0;
+  for (const GraphEdge& edge : part.edges)
+    outer += part.boxes[edge.from].kind == BoxKind::arrives && edge.values.front() == value(0);
+  EXPECT_EQ(outer, 2U) << "what comes from outside goes to both branches";
+  EXPECT_EQ(holders_of_bodies(forward)[1], (graph::OpPlace{graph::OpPlace::kMain, 1}));
+}
+
+// What a graph inside of an inner operator uses comes to that operator.
+TEST(GraphInside, EdgesLeadToOperatorsWhoseBodiesUseAValue) {
+  graph::ForwardGraph forward = graph_of({{"make", {}}, {"loop", {0}}});
+  for (const char* name : {"turn", "inner", "out"}) forward.values.push_back({.name = name});
+  forward.bodies.push_back({{{"Relu", "r", {value(2)}, {}, {value(3)}}}, {}, {value(3)}});
+  graph::Op choose{"If", "if", {}, {}, {value(4)}};
+  choose.bodies = {0};
+  forward.bodies.push_back({{choose}, {value(2)}, {value(4)}});
+  forward.ops[1].kind = "Loop";
+  forward.ops[1].bodies = {1};
+  const InnerGraph inner = graph_inside(forward, forward.ops[1]);
+  EXPECT_THAT(inner.forward.ops.at(0).inputs, ElementsAre(value(2)));
+  EXPECT_EQ(holders_of_bodies(forward)[0], (graph::OpPlace{1, 0}));
+}
+
 TEST(GraphPart, OfTooManyBoxesTakesTheNearest) {
   std::vector<Line> lines;
   for (std::size_t i = 0; i < 500; ++i)

@@ -145,19 +145,25 @@ std::string operators(const Document& document) {
 
 // A row for each operator that uses a value, of the operators inside the module that the graph shows.
 std::string flows(const Document& document) {
-  const graph::ForwardGraph& graph = pass_of(document);
-  const graph::OpTree& tree = document.forward.scene.value()->tree;
-  const std::vector<graph::OpNodeId> nodes = view::nodes_of_operators(graph, tree);
+  pass_of(document);
+  const auto level = graph_level(document.forward.scene.value(), document.forward.inside);
+  const graph::ForwardGraph& graph = level->forward();
+  const auto number = [&](std::uint32_t op) {
+    const graph::OpPlace place = level->place_of(op);
+    const auto at = place.at == view::InnerGraph::kNoPosition ? std::nullopt : level->scene->op_at(place);
+    return at ? std::to_string(*at) : std::string();
+  };
   std::vector<std::string> maker(graph.values.size());
-  for (std::size_t i = 0; i < graph.ops.size(); ++i)
-    for (const graph::ValueId id : graph.ops[i].outputs) maker[graph::index(id)] = std::to_string(i);
+  for (std::uint32_t i = 0; i < graph.ops.size(); ++i)
+    for (const graph::ValueId id : graph.ops[i].outputs) maker[graph::index(id)] = number(i);
   Csv csv("from_operator,to_operator,value,shape,bytes");
-  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    if (!view::is_inside(tree, nodes[i], document.forward.module)) continue;
+  for (std::uint32_t i = 0; i < graph.ops.size(); ++i) {
+    if (!view::is_inside(level->tree(), level->nodes[i], document.forward.module)) continue;
     for (const graph::ValueId id : graph.ops[i].inputs) {
       const auto& figures = document.forward.figures();
-      const auto bytes = figures ? figures->sizes[graph::index(id)] : std::nullopt;
-      csv.row(maker[graph::index(id)], i, graph.values[graph::index(id)].name, sides_text(graph, id),
+      const auto passed = level->scene->in_pass(id);
+      const auto bytes = figures && passed ? figures->sizes[graph::index(*passed)] : std::nullopt;
+      csv.row(maker[graph::index(id)], number(i), graph.values[graph::index(id)].name, sides_text(graph, id),
               bytes ? std::to_string(*bytes) : std::string());
     }
   }

@@ -61,12 +61,23 @@ std::string attribute_text(const graph::Attribute& value) {
   return "not shown";
 }
 
-Fact attributes_fact(const graph::Op& op) {
+// The value for people takes the place of one that rules cannot read.
+std::vector<std::string> attribute_lines(const graph::Op& op) {
   std::vector<std::string> lines;
-  for (const auto& [name, value] : op.attributes) lines.push_back(name + " = " + attribute_text(value));
-  std::vector<std::string> copied;
-  for (const std::string& line : lines) copied.push_back(copied_name(line));
-  return {"attributes", "Attributes", std::move(copied), std::move(lines)};
+  for (std::size_t i = 0; i < op.attributes.size(); ++i) {
+    const auto& [name, value] = op.attributes[i];
+    if (name.size() == 1 && graph::is_for_people(name)) continue;
+    const bool for_people = graph::is_for_people(name);
+    lines.push_back(name.substr(for_people ? 1 : 0) + " = " + attribute_text(value));
+    if (for_people) ++i;  // the value itself follows
+  }
+  return lines;
+}
+
+// The tensor of a constant that makes this value.
+std::optional<graph::TensorId> constant_of(const ForwardScene& scene, graph::ValueId id) {
+  const auto found = scene.constants.find(id);
+  return found == scene.constants.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string life_text(const load::Projection& projection, const plan::Lifetime& life) {
@@ -153,18 +164,27 @@ class FactsOf {
   SelectionFacts operator()(OperatorAt at) const {
     SelectionFacts of{.kind = "Operator", .panels = {"graph", "operators", "lifetimes"}};
     if (!document_.exists(at)) return absent(of, "The forward pass is being computed.");
-    const graph::ForwardGraph& forward = *document_.forward.graph();
-    const graph::Op& op = forward.ops[at.at];
-    of.title = fmt::format("{}  {}", at.at, op.kind);
-    of.facts = {only_copied("operator", std::uint64_t{at.at}),
-                only_copied("kind", copied_name(op.kind)),
-                {"name", "Name", copied_name(op.name), {}}};
-    if (!op.name.empty()) of.facts.back().lines = {op.name};
-    of.facts.push_back(values_fact("inputs", "Inputs", forward, op.inputs));
-    of.facts.push_back(values_fact("outputs", "Outputs", forward, op.outputs));
-    if (!op.attributes.empty()) of.facts.push_back(attributes_fact(op));
-    for (const graph::TensorId id : op.weights)
-      add_link(of, {model_.tensor(id).name.str(), id, model_.bytes[graph::index(id)]});
+    const ForwardScene& scene = *document_.forward.scene.value();
+    const graph::Op& runs = scene.forward()->ops[at.at];
+    of.title = fmt::format("{}  {}", at.at, runs.kind);
+    of.facts = {only_copied("operator", std::uint64_t{at.at})};
+    add_operator(of, scene, scene.place_of(at.at));
+    return of;
+  }
+
+  // An operator of the file that the pass does not run.
+  SelectionFacts operator()(graph::OpPlace place) const {
+    SelectionFacts of{.kind = "Operator", .panels = {"graph"}};
+    if (!document_.exists(place)) return absent(of, "The forward pass is being computed.");
+    const ForwardScene& scene = *document_.forward.scene.value();
+    of.title = graph::op_at(*scene.drawn(), place).kind;
+    of.facts = {{"runs",
+                 "",
+                 false,
+                 {"It does not run in the pass: its result is known before."},
+                 "",
+                 Fact::Form::paragraph}};
+    add_operator(of, scene, place);
     return of;
   }
 
@@ -297,16 +317,96 @@ class FactsOf {
     if (!lines.empty()) of.facts.push_back({"alive", "Alive", lines, lines});
   }
 
-  Fact values_fact(std::string_view id, std::string label, const graph::ForwardGraph& forward,
-                   const std::vector<graph::ValueId>& values) const {
-    constexpr std::size_t kMost = 8;
-    std::vector<std::string> lines;
-    for (std::size_t i = 0; i < std::min(values.size(), kMost); ++i)
-      lines.push_back(fmt::format("{}  {}", value_text(forward, values[i]),
-                                  value_size_text(document_.forward.figures().get(), values[i])));
+  // What the file, or the family, says about an operator.
+  void add_operator(SelectionFacts& of, const ForwardScene& scene, graph::OpPlace place) const {
+    const graph::ForwardGraph& forward = *scene.drawn();
+    const graph::Op& op = graph::op_at(forward, place);
+    of.facts.push_back(only_copied("kind", copied_name(op.kind)));
+    of.facts.push_back({"name", "Name", copied_name(op.name), {}});
+    if (!op.name.empty()) of.facts.back().lines = {op.name};
+    add_domain(of, op);
+    add_lines(of, "inputs", "Inputs", input_lines(scene, op));
+    add_lines(of, "outputs", "Outputs", value_lines(scene, op.outputs));
+    const std::vector<std::string> settings = attribute_lines(op);
+    if (!settings.empty()) add_lines(of, "attributes", "Attributes", settings);
+    std::vector<std::string> held;
+    for (std::size_t i = 0; i < op.bodies.size(); ++i)
+      held.push_back(fmt::format("{}: {}", graph::body_name(op, i),
+                                 counted(forward.bodies[op.bodies[i]].ops.size(), "operator")));
+    if (!held.empty()) add_lines(of, "holds", "Holds", held);
+    for (const auto& [name, value] : op.attributes)
+      if (const auto* const doc = std::get_if<std::string>(&value);
+          doc != nullptr && name.size() == 1 && graph::is_for_people(name))
+        of.facts.push_back(text_fact("doc", "Described as", *doc));
+    for (const graph::TensorId id : constants_of(scene, op))
+      add_link(of, {model_.tensor(id).name.str(), id, model_.bytes[graph::index(id)]});
+  }
+
+  static void add_lines(SelectionFacts& of, std::string_view id, std::string label,
+                        std::vector<std::string> lines) {
+    constexpr std::size_t kMost = 24;
     std::vector<std::string> copied;
     for (const std::string& line : lines) copied.push_back(copied_name(line));
-    return {id, std::move(label), std::move(copied), std::move(lines)};
+    if (lines.size() > kMost) {
+      const std::size_t left = lines.size() - kMost;
+      lines.resize(kMost);
+      lines.push_back(fmt::format("and {} more", left));
+    }
+    of.facts.push_back({id, std::move(label), std::move(copied), std::move(lines)});
+  }
+
+  // "com.microsoft.Attention" is of the domain com.microsoft; the file says which version of it.
+  void add_domain(SelectionFacts& of, const graph::Op& op) const {
+    if (model_.graph->format != "onnx") return;
+    const std::size_t dot = op.kind.rfind('.');
+    const std::string domain = dot == std::string::npos ? "ai.onnx" : op.kind.substr(0, dot);
+    std::string words = domain;
+    for (const graph::MetaEntry& entry : model_.graph->metadata)
+      if (entry.key == "opset." + domain) words += ", version " + meta_line(entry.value, 20);
+    of.facts.push_back(text_fact("domain", "Domain", words));
+  }
+
+  // At their positions: values, weights with the values of constants, and what is left out.
+  std::vector<std::string> input_lines(const ForwardScene& scene, const graph::Op& op) const {
+    if (op.arguments.empty()) {
+      std::vector<std::string> lines = value_lines(scene, op.inputs);
+      for (const graph::TensorId id : op.weights) lines.push_back(tensor_line(id));
+      return lines;
+    }
+    std::vector<std::string> lines;
+    for (const graph::Argument& argument : op.arguments) {
+      const std::size_t at = lines.size();
+      const auto constant = argument.value ? constant_of(scene, *argument.value) : std::nullopt;
+      lines.push_back(fmt::format("{}: {}", at,
+                                  constant          ? tensor_line(*constant)
+                                  : argument.weight ? tensor_line(*argument.weight)
+                                  : argument.value  ? value_lines(scene, {*argument.value}).front()
+                                                    : "left out"));
+    }
+    for (const graph::ValueId id : op.inputs)
+      if (std::ranges::find(op.arguments, std::optional(id), &graph::Argument::value) == op.arguments.end())
+        lines.push_back("inside: " + value_lines(scene, {id}).front());
+    return lines;
+  }
+
+  std::string tensor_line(graph::TensorId id) const {
+    const graph::Tensor& tensor = model_.tensor(id);
+    const std::string* const numbers = document_.constants.of(id);
+    return fmt::format("{} {} {}{}{}", tensor.name.str(), shape_text(tensor),
+                       graph::dtype_info(tensor.dtype).name, numbers == nullptr ? "" : " = ",
+                       numbers == nullptr ? "" : *numbers);
+  }
+
+  std::vector<std::string> value_lines(const ForwardScene& scene,
+                                       const std::vector<graph::ValueId>& values) const {
+    std::vector<std::string> lines;
+    for (const graph::ValueId id : values) {
+      const auto passed = scene.in_pass(id);
+      const std::string bytes =
+          passed ? value_size_text(document_.forward.figures().get(), *passed) : std::string("?");
+      lines.push_back(value_text(*scene.drawn(), id) + (bytes == "?" ? "" : "  " + bytes));
+    }
+    return lines;
   }
 
   static void add_peaks(SelectionFacts& of, const load::LoadRow& row, const load::BoundRequest& bound) {
@@ -343,6 +443,21 @@ class FactsOf {
 
 }  // namespace
 
+std::vector<graph::TensorId> constants_of(const ForwardScene& scene, const graph::Op& op) {
+  std::vector<graph::TensorId> tensors = op.weights;
+  for (const graph::ValueId id : op.inputs)
+    if (const auto constant = constant_of(scene, id)) tensors.push_back(*constant);
+  return tensors;
+}
+
+std::vector<graph::TensorId> constants_of(const Document& document) {
+  const auto* const at = std::get_if<OperatorAt>(&document.selected());
+  const auto* const place = std::get_if<graph::OpPlace>(&document.selected());
+  if ((at == nullptr && place == nullptr) || !document.exists(document.selected())) return {};
+  const ForwardScene& scene = *document.forward.scene.value();
+  return constants_of(scene, graph::op_at(*scene.drawn(), at != nullptr ? scene.place_of(at->at) : *place));
+}
+
 SelectionFacts facts_of(const Document& document, const Selected& selected) {
   return std::visit(FactsOf(document), selected);
 }
@@ -368,6 +483,13 @@ std::string cell(std::string text) {
 }  // namespace
 
 std::string facts_text(const SelectionFacts& facts, CopyForm form) {
+  if (form == CopyForm::name) {
+    for (const Fact& fact : facts.facts)
+      if (const auto* const name = std::get_if<std::string>(&fact.value);
+          fact.id == "name" && name != nullptr && !name->empty())
+        return *name;
+    return copied_name(facts.title);
+  }
   Json json = Json::object();
   std::string text = form == CopyForm::markdown ? "| fact | value |\n|---|---|\n" : "";
   for (const Fact& fact : facts.facts) {

@@ -48,15 +48,19 @@ struct SelectionFacts {
   std::size_t more_links = 0;  // left out
 };
 
+// What the selected operator reads beside the results of others: weights, and constants of the file.
+std::vector<graph::TensorId> constants_of(const Document& document);
+std::vector<graph::TensorId> constants_of(const ForwardScene& scene, const graph::Op& op);
+
 // `selected` may be of an earlier state of the document, which has a model.
 SelectionFacts facts_of(const Document& document, const Selected& selected);
 
 // --- The facts as text that can be pasted elsewhere.
 
-enum class CopyForm : std::uint8_t { text, json, markdown };
-inline constexpr std::array<std::string_view, 3> kCopyFormNames = {"text", "json", "markdown"};
+enum class CopyForm : std::uint8_t { text, json, markdown, name };
+inline constexpr std::array<std::string_view, 4> kCopyFormNames = {"text", "json", "markdown", "name"};
 
-// Text has a line "id: value" for each fact, Markdown a table.
+// Text has a line "id: value" for each fact, Markdown a table; a name is that of what is selected alone.
 std::string facts_text(const SelectionFacts& facts, CopyForm form);
 
 }  // namespace loadline::gui

@@ -176,7 +176,8 @@ void InspectorPanel::draw_facts(Workspace& workspace, const Ui& ui, const Select
 void draw_copies(const Ui& ui, const SelectionFacts& of) {
   muted(ui, "Copy as");
   for (std::size_t i = 0; i < kCopyFormNames.size(); ++i) {
-    constexpr std::array<std::string_view, kCopyFormNames.size()> kTitles = {"text", "JSON", "Markdown"};
+    constexpr std::array<std::string_view, kCopyFormNames.size()> kTitles = {"text", "JSON", "Markdown",
+                                                                             "name"};
     continue_line(ui, i == 0 ? 6 : 10, text_width(kTitles[i]));
     const IdScope scope(kCopyFormNames[i]);
     if (link(ui, "copy", kTitles[i], text_width(kTitles[i]) + ui.px(2)))
@@ -211,6 +212,7 @@ void InspectorPanel::draw_links(Workspace& workspace, const Ui& ui, const Select
 void InspectorPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (!document.model) return;
+  document.constants.want(constants_of(document));
   const SelectionFacts facts = facts_of(document, document.selected());
   draw_header(document, ui, facts.kind);
   const float room = ImGui::GetContentRegionAvail().y;

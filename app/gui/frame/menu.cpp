@@ -98,6 +98,7 @@ class OffersOf {
 
   void operator()(OperatorAt at) {
     const std::string number = fmt::format("{}", at.at);
+    add("Show in the graph", {{"operator", number}, {"panel", "graph"}});
     add("Show in the forward pass", {{"operator", number}, {"panel", "operators"}});
     add("Show what is alive at it", {{"operator", number}, {"panel", "lifetimes"}});
     const auto* const forward = document_.forward.graph();
@@ -109,6 +110,11 @@ class OffersOf {
         add("Select " + name, {{"select", name}});
       }
     }
+    copies();
+  }
+
+  void operator()(graph::OpPlace) {
+    show("Show in the graph", "graph");
     copies();
   }
 
@@ -185,6 +191,7 @@ class OffersOf {
   }
   void copies() {
     apart();
+    add("Copy the name", {{"copy", "name"}});
     add("Copy as text", {{"copy", "text"}});
     add("Copy as JSON", {{"copy", "json"}});
     add("Copy as Markdown", {{"copy", "markdown"}});

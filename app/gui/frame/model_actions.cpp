@@ -100,18 +100,46 @@ void show_operators(Workspace& workspace, const std::string& view) {
   workspace.settings.operators_as_list = position(view, kViews, "view") == 1;
 }
 
-// "" or "." for the model; the name of a module with operators otherwise, as the head of the graph spells it.
+// By its name, or by that of a value that it makes; in bodies, too.
+std::optional<graph::OpPlace> operator_named(const graph::ForwardGraph& forward, const std::string& name) {
+  std::optional<graph::OpPlace> by_value;
+  const auto look = [&](std::uint32_t body,
+                        const std::vector<graph::Op>& ops) -> std::optional<graph::OpPlace> {
+    for (std::uint32_t i = 0; i < ops.size(); ++i) {
+      if (ops[i].name == name) return graph::OpPlace{body, i};
+      const auto makes = [&](graph::ValueId id) { return forward.value(id).name == name; };
+      if (!by_value && std::ranges::any_of(ops[i].outputs, makes)) by_value = graph::OpPlace{body, i};
+    }
+    return std::nullopt;
+  };
+  if (const auto found = look(graph::OpPlace::kMain, forward.ops)) return found;
+  for (std::uint32_t i = 0; i < forward.bodies.size(); ++i)
+    if (const auto found = look(i, forward.bodies[i].ops)) return found;
+  return by_value;
+}
+
+// "" or "." for the model; else the name of a module with operators, as the head of the graph spells it, or
+// of an operator, which is then selected.
 void show_graph(Workspace& workspace, const std::string& path) {
   model_of(workspace);
   if (!has_operators(workspace)) refuse("the operators of this model are unknown");
   Document& document = workspace.document();
-  const graph::OpTree& tree = document.forward.scene.value()->tree;
+  const graph::OpTree& tree = document.forward.scene.value()->drawn_tree();
   const std::string wanted = path == "." ? "" : path;
   std::optional<graph::OpNodeId> found;
   for (std::uint32_t i = 0; i < tree.nodes.size() && !found; ++i)
     if (tree.nodes[i].all_ops > 1 && graph::op_path(tree, graph::OpNodeId{i}) == wanted)
       found = graph::OpNodeId{i};
-  if (!found) refuse(fmt::format("no module '{}' with operators", path));
+  if (!found) {
+    const ForwardScene& scene = *document.forward.scene.value();
+    const auto place = operator_named(*scene.drawn(), path);
+    if (!place) refuse(fmt::format("no module with operators and no operator '{}'", path));
+    const auto runs = scene.op_at(*place);
+    document.select(runs ? Selected(OperatorAt{*runs}) : Selected(*place));
+    workspace.settings.panel = "graph";
+    return;
+  }
+  document.forward.inside.clear();
   document.forward.module = *found;
   workspace.settings.panel = "graph";
 }

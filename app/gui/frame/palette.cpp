@@ -198,6 +198,24 @@ void add_names(const Workspace& workspace, Collector& found) {
   }
 }
 
+// By its name, else by that of its first result.
+void add_operators(const Workspace& workspace, Collector& found) {
+  const auto& scene = workspace.document().forward.scene.value();
+  if (!scene || scene->drawn() == nullptr) return;
+  const graph::ForwardGraph& forward = *scene->drawn();
+  const auto add = [&](const std::vector<graph::Op>& ops) {
+    for (const graph::Op& op : ops) {
+      if (op.name.empty() && op.outputs.empty()) continue;
+      const std::string& name = op.name.empty() ? forward.value(op.outputs.front()).name : op.name;
+      found.add(std::string_view(name), 7, [&] {
+        return PaletteItem{fmt::format("{}  {}", name, op.kind), "operator", "graph", name};
+      });
+    }
+  };
+  add(forward.ops);
+  for (const graph::Body& body : forward.bodies) add(body.ops);
+}
+
 }  // namespace
 
 std::optional<int> match_rank(std::string_view text, std::string_view typed) {
@@ -265,7 +283,10 @@ std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_v
   add_open(workspace, found);
   add_lessons(workspace, found);
   add_recent(workspace, found);
-  if (!typed.empty()) add_names(workspace, found);
+  if (!typed.empty()) {
+    add_names(workspace, found);
+    add_operators(workspace, found);
+  }
   return found.best();
 }
 

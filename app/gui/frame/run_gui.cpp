@@ -113,7 +113,7 @@ int run_gui(const GuiRequest& request) {
   // a picture or a script shows the same on every machine, unless it asks for this one
   if (!offscreen && request.script.empty()) app.workspace().ask_of_this_machine();
   app.workspace().services.rates = request.rates;
-  if (!request.panel.empty()) app.workspace().settings.panel = request.panel;
+  if (!request.panel.empty()) app.workspace().settings.panel = find_panel(request.panel).id;
   app.workspace().lesson.folder = request.lesson_folder;
   open_models(app.workspace(), request);
   if (!request.lesson.empty()) app.workspace().stage.play(request.lesson);

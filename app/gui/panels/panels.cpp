@@ -3,6 +3,7 @@
 
 #include "app/gui/parts/widgets.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <array>
@@ -53,6 +54,10 @@ std::vector<const PanelRow*> panels_of(std::string_view tab) {
 const PanelRow& find_panel(std::string_view id) {
   const auto found = std::ranges::find_if(kPanels, [&](const PanelRow& row) { return row.id == id; });
   if (found != kPanels.end()) return *found;
+  // a tab that several share is called by its title
+  const auto first =
+      std::ranges::find_if(kPanels, [&](const PanelRow& row) { return lower_case(row.tab) == id; });
+  if (first != kPanels.end() && !id.empty()) return *first;
   std::string ids;
   for (const PanelRow& row : kPanels) ids += (ids.empty() ? "" : ", ") + std::string(row.id);
   throw Error(ErrorCode::usage, "no panel '" + std::string(id) + "'; there are: " + ids);

@@ -48,7 +48,8 @@ struct PanelRow {
 
 // All panels, in the order of the tabs. The first is shown at the start.
 std::span<const PanelRow> panels();
-// The panel with this id. Throws Error{usage} that lists the ids.
+// The panel with this id, or the first of the tab that is called so: "forward". Throws Error{usage} that
+// lists the ids.
 const PanelRow& find_panel(std::string_view id);
 // The titles of the tabs, from left to right.
 std::span<const std::string_view> tabs();

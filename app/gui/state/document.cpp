@@ -25,6 +25,7 @@ Document::Document(Services& services, ModelPtr shown, Kept kept)
       model(std::move(shown)),
       metadata(services.jobs, model ? model->graph : nullptr),
       values(services.jobs, model ? model->graph : nullptr),
+      constants(services.jobs, model ? model->graph : nullptr),
       diff(services.jobs, model),
       table(services.jobs, model, std::move(kept.filter), kept.column, kept.ascending),
       checks(services, model),
@@ -76,6 +77,8 @@ bool Document::exists(const Selected& what) const {
     return checks.findings.value() && finding->at < checks.findings.value()->size();
   if (const auto* const op = std::get_if<OperatorAt>(&what))
     return forward.graph() != nullptr && op->at < forward.graph()->ops.size();
+  if (const auto* const place = std::get_if<graph::OpPlace>(&what))
+    return forward.graph() != nullptr && graph::has_op(*forward.scene.value()->drawn(), *place);
   return true;
 }
 

@@ -96,6 +96,7 @@ class Document {
   Hover hover;
   MetadataView metadata;
   ValuesView values;
+  SmallValues constants;
   DiffView diff;
   TensorTable table;
   Checks checks;

@@ -8,9 +8,13 @@
 #include "core/forward/model/expected_tensors.h"
 #include "core/forward/model/known_models.h"
 #include "core/forward/pass/lowering.h"
+#include "core/graph/names/tensor_names.h"
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -35,6 +39,49 @@ void estimate(ForwardModel& model, const graph::MetaGraph& graph, const ModelCon
   model.source = ForwardSource::estimate;
 }
 
+// The name up to its layer's number: "model.layers.0" of "model.layers.0.mlp.up_proj"; empty without one.
+std::string layer_path(std::string_view name) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    if (end > begin && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   name.begin() + static_cast<std::ptrdiff_t>(end), is_digit))
+      return std::string(name.substr(0, end));
+    begin = end + 1;
+  }
+  return "";
+}
+
+// A file may call the layers otherwise than the family does: then its operators are called as its weights
+// are, "blk.0.attn_q", and those without weights by their layer and their last part. A weight that is read
+// again names no second operator.
+void take_names_of_file(graph::ForwardGraph& forward, const graph::MetaGraph& graph) {
+  std::map<std::string, std::string> layers;  // of the family: that of the file
+  const auto first_weight = [&](const graph::Op& op) {
+    return op.weights.empty() ? std::string() : graph.tensor(op.weights.front()).name.str();
+  };
+  for (const graph::Op& op : forward.ops)
+    if (std::string ours = layer_path(op.name), theirs = layer_path(first_weight(op));
+        !ours.empty() && !theirs.empty())
+      layers.try_emplace(std::move(ours), std::move(theirs));
+  if (std::ranges::all_of(layers, [](const auto& pair) { return pair.first == pair.second; })) return;
+  std::vector<bool> part(forward.ops.size());
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = graph::is_part_of_next(forward, i);
+  std::set<std::string> taken;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    graph::Op& op = forward.ops[i];
+    const std::string weight = first_weight(op);
+    const auto layer = layers.find(layer_path(op.name));
+    if (!weight.empty() && weight.find('.') != std::string::npos && taken.insert(weight).second)
+      op.name = weight.substr(0, weight.rfind('.'));
+    else if (layer != layers.end() && op.name.size() > layer->first.size())
+      op.name = layer->second + op.name.substr(op.name.rfind('.'));
+    else if (layer != layers.end())
+      op.name = layer->second;
+  }
+  for (std::size_t i = part.size(); i-- > 0;)
+    if (part[i]) forward.ops[i].name = forward.ops[i + 1].name;
+}
+
 // Lowers the bound architecture, unless the files leave doubts about it.
 void run_architecture(ForwardModel& model, const graph::MetaGraph& graph, const Profile& profile) {
   model.family = model.bound->architecture->family;
@@ -47,6 +94,7 @@ void run_architecture(ForwardModel& model, const graph::MetaGraph& graph, const 
   model.allocator = profile.allocator;
   model.micro_batch = profile.micro_batch;
   model.graph = lower(*model.bound, profile);
+  take_names_of_file(*model.graph, graph);
   model.lives = lifetimes(*model.graph);
   // states that do not grow, and a cache of fixed size, are not counted
   model.cache_bytes_per_token = cache_growth(model, 1, 0);

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -220,10 +221,36 @@ class LifetimesPlot {
 
 // --- Draws a part of the operators as a graph: boxes in layers, edges with the sizes of what flows.
 
+// The operators of one picture: those of the model, or those inside one of its operators.
+struct GraphLevel {
+  std::shared_ptr<const ForwardScene> scene;
+  std::vector<graph::OpPlace> inside;  // as ForwardWork::inside
+  view::InnerGraph inner = {};         // if that is not empty
+  graph::OpTree inner_tree = {};
+  std::vector<graph::OpNodeId> nodes = {};                 // per operator
+  std::vector<bool> folded = {};                           // per operator: a constant, which its users show
+  std::map<graph::ValueId, std::uint32_t> constants = {};  // those that make values of this level
+
+  const graph::ForwardGraph& forward() const { return inside.empty() ? *scene->drawn() : inner.forward; }
+  const graph::OpTree& tree() const { return inside.empty() ? scene->drawn_tree() : inner_tree; }
+  // Between its operators and those of ForwardScene::drawn().
+  graph::OpPlace place_of(std::uint32_t op) const;
+  std::optional<std::uint32_t> op_at(graph::OpPlace place) const;
+  // The operator that stands for this one: for a constant, the first that uses it.
+  std::uint32_t shown_by(std::uint32_t op) const;
+  // The weights of an operator with those of the constants that it uses.
+  std::vector<graph::TensorId> weights_of(std::uint32_t op) const;
+};
+// `scene` has operators.
+std::shared_ptr<const GraphLevel> graph_level(std::shared_ptr<const ForwardScene> scene,
+                                              std::vector<graph::OpPlace> inside);
+// The operators around the bodies around an operator, as ForwardWork::inside.
+std::vector<graph::OpPlace> operators_around(const ForwardScene& scene, graph::OpPlace place);
+
 class GraphPlot {
  public:
   // Places the part; text is measured at the scale of `ui`. `figures` may be null.
-  void set_part(const Document& document, const Ui& ui, std::shared_ptr<const ForwardScene> scene,
+  void set_part(const Document& document, const Ui& ui, std::shared_ptr<const GraphLevel> level,
                 view::GraphPart part);
   void forget();
   const view::GraphPart& part() const { return part_; }
@@ -235,8 +262,9 @@ class GraphPlot {
   void move(ImVec2 pixels) { pan_ = pan_ + pixels; }
   // The point under the pixel stays where it is.
   void zoom_at(ImVec2 pixel, float factor);
-  // Shows all of the graph; if `readable`, not so small that its words cannot be read.
-  void fit(bool readable);
+  // Shows all of the graph; if `readable`, not so small that its words cannot be read: then it begins at the
+  // box, else at the first.
+  void fit(bool readable, std::optional<std::size_t> at = {});
   // Moves the picture, if it must, so that the box is inside.
   void keep_in_sight(std::size_t box);
   std::optional<std::size_t> box_at(ImVec2 pixel) const;
@@ -247,14 +275,18 @@ class GraphPlot {
   // The content of a tooltip.
   void describe_edge(const Document& document, const Ui& ui, std::size_t edge) const;
   void describe_box(const Document& document, const Ui& ui, std::size_t box) const;
+  void describe_operator(const Document& document, const Ui& ui, std::uint32_t op) const;
 
  private:
   struct BoxWords {
     std::string title = {};
+    std::string beside = {};  // the title, in the same line
     std::vector<std::string> lines = {};
     std::optional<graph::TensorId> weight = {};  // the largest, for the color of its role
   };
-  const graph::ForwardGraph& forward() const { return *scene_->forward(); }
+  const graph::ForwardGraph& forward() const { return level_->forward(); }
+  std::optional<std::uint64_t> bytes_of(const Document& document, graph::ValueId id) const;
+  std::string size_text(const Document& document, graph::ValueId id) const;
   BoxWords words_of(const Document& document, const view::GraphBox& box) const;
   BoxWords operator_words(const view::GraphBox& box) const;
   view::BoxSize size_of(const Ui& ui, const BoxWords& words) const;
@@ -266,7 +298,7 @@ class GraphPlot {
   void draw_words(const Ui& ui, std::size_t box, const PlotArea& at) const;
   void draw_hidden(const Ui& ui, std::size_t box, const PlotArea& at) const;
 
-  std::shared_ptr<const ForwardScene> scene_;
+  std::shared_ptr<const GraphLevel> level_;
   view::GraphPart part_;
   std::vector<BoxWords> words_;  // per box
   view::GraphPlaces places_;     // in pixels at a zoom of 1

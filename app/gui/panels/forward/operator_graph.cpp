@@ -25,28 +25,40 @@ class GraphPanel final : public Panel {
   void forget() override;
 
  private:
+  // A place that the graph can show: a module of a level.
+  struct Place {
+    std::string name;
+    std::vector<graph::OpPlace> inside;
+    graph::OpNodeId module = graph::kRootOpNode;
+  };
+
   void draw_content(Workspace& workspace, const Ui& ui) override;
   // Takes the module and the operator that somebody chose in any panel.
   void follow(Document& document);
-  void follow_scene(Document& document);
-  void follow_operator(Document& document, bool fresh);
+  void follow_level(Document& document);
   void show_selected(Document& document);
+  // Marks an operator, and shows the module around it unless it is drawn.
+  void go_to(Document& document, graph::OpPlace place);
   void enter(Document& document, graph::OpNodeId module);
+  void enter_operator(Document& document, graph::OpPlace place);
   void leave(Document& document);
   void arrange(const Document& document, const Ui& ui);
   void draw_head(Document& document, const Ui& ui);
   void draw_path(Document& document, const Ui& ui);
+  std::vector<Place> path() const;
   void draw_canvas(Document& document, const Ui& ui);
   void handle_mouse(Document& document, const Ui& ui);
   void handle_keys(Document& document, const Ui& ui);
+  std::optional<graph::OpPlace> operator_of(std::size_t box) const;
   void choose(Document& document, std::size_t box);
   void open(Document& document, std::size_t box);
+  void follow_values(Document& document, const view::GraphBox& box);
   void fit(bool readable);
-  graph::OpNodeId top() const { return view::first_that_divides(scene_->tree, graph::kRootOpNode); }
-  const graph::ForwardGraph& forward() const { return *scene_->forward(); }
+  graph::OpNodeId top() const { return view::first_that_divides(level_->tree(), graph::kRootOpNode); }
+  bool is_whole() const { return module_ == top() && level_->inside.empty(); }
 
-  std::shared_ptr<const ForwardScene> scene_;
-  std::vector<graph::OpNodeId> nodes_;  // per operator
+  std::shared_ptr<const GraphLevel> level_;
+  std::optional<view::ModuleGraph> boxes_;  // of module_
   OptionControls controls_;
   GraphPlot plot_;
   // what the plot was made for
@@ -54,95 +66,132 @@ class GraphPanel final : public Panel {
   std::shared_ptr<const forward::ForwardFigures> figures_;
   float scale_ = 0;
   bool stale_ = true, wants_fit_ = true;
-  // what was followed, where the arrows stand, where the graph was left
-  std::optional<std::size_t> seen_;
+  // what was followed, where the arrows stand, what the picture is to be around
+  std::optional<std::size_t> seen_shown_;
   std::uint64_t seen_selection_ = 0;
   std::optional<std::size_t> at_, hovered_edge_;
-  std::optional<graph::OpNodeId> left_;
+  std::optional<std::uint32_t> around_;
 };
 
 void GraphPanel::forget() {
-  scene_.reset();
+  level_.reset();
   figures_.reset();
   plot_.forget();
-  nodes_.clear();
+  boxes_.reset();
 }
 
 void GraphPanel::enter(Document& document, graph::OpNodeId module) {
-  document.forward.module = view::first_that_divides(scene_->tree, module);
+  document.forward.module = view::first_that_divides(level_->tree(), module);
   stale_ = wants_fit_ = true;
   at_.reset();
 }
 
-// To the module that holds this one and more than it.
+void GraphPanel::enter_operator(Document& document, graph::OpPlace place) {
+  document.forward.inside.push_back(place);
+  document.forward.module = graph::kRootOpNode;
+  follow_level(document);
+}
+
+// To the module that holds this one and more than it, or to the operator around all of it.
 void GraphPanel::leave(Document& document) {
-  if (module_ == top()) return;
+  if (module_ == top()) {
+    if (level_->inside.empty()) return;
+    return go_to(document, level_->inside.back());
+  }
   graph::OpNodeId to = module_;
-  while (to != graph::kRootOpNode && view::first_that_divides(scene_->tree, to) == module_)
-    to = scene_->tree.node(to).parent;
-  left_ = module_;
+  while (to != graph::kRootOpNode && view::first_that_divides(level_->tree(), to) == module_)
+    to = level_->tree().node(to).parent;
+  const auto first = std::ranges::find_if(
+      level_->nodes, [&](graph::OpNodeId node) { return view::is_inside(level_->tree(), node, module_); });
+  around_ = level_->shown_by(static_cast<std::uint32_t>(first - level_->nodes.begin()));
   enter(document, to);
 }
 
 // A tensor leads to the operator that reads it first, a module of tensors to that of operators by its name.
 void GraphPanel::show_selected(Document& document) {
+  const ForwardScene& scene = *level_->scene;
   if (const auto* const op = std::get_if<OperatorAt>(&document.selected())) {
-    if (document.exists(*op)) document.forward.shown = op->at;
+    if (!document.exists(*op)) return;
+    document.forward.shown = seen_shown_ = op->at;
+    go_to(document, scene.place_of(op->at));
+  } else if (const auto* const place = std::get_if<graph::OpPlace>(&document.selected())) {
+    if (document.exists(*place)) go_to(document, *place);
   } else if (const auto tensor = document.selected_tensor()) {
-    const auto use = std::ranges::find(scene_->weights, *tensor, &ForwardScene::WeightUse::tensor);
-    const bool shown = document.forward.shown && *document.forward.shown < forward().ops.size();
-    if (use != scene_->weights.end() && !(shown && reads(forward().ops[*document.forward.shown], *tensor)))
+    const auto use = std::ranges::find(scene.weights, *tensor, &ForwardScene::WeightUse::tensor);
+    const auto& ops = scene.forward()->ops;
+    const bool shown = document.forward.shown && *document.forward.shown < ops.size();
+    if (use != scene.weights.end() && !(shown && reads(ops[*document.forward.shown], *tensor)))
       document.forward.shown = use->ops.first;
   } else if (const auto* const node = std::get_if<graph::NodeId>(&document.selected())) {
+    const graph::OpTree& tree = scene.drawn_tree();
     std::string wanted = graph::module_path(document.model->tree, *node);
-    std::ranges::replace(wanted, '.', scene_->tree.separator);
-    for (std::uint32_t i = 0; i < scene_->tree.nodes.size(); ++i)
-      if (graph::op_path(scene_->tree, graph::OpNodeId{i}) == wanted && scene_->tree.nodes[i].all_ops > 1)
-        return enter(document, graph::OpNodeId{i});
+    std::ranges::replace(wanted, '.', tree.separator);
+    for (std::uint32_t i = 0; i < tree.nodes.size(); ++i) {
+      if (graph::op_path(tree, graph::OpNodeId{i}) != wanted || tree.nodes[i].all_ops <= 1) continue;
+      document.forward.inside.clear();
+      follow_level(document);
+      return enter(document, graph::OpNodeId{i});
+    }
   }
 }
 
-void GraphPanel::follow_scene(Document& document) {
-  scene_ = document.forward.scene.value();
-  nodes_ = view::nodes_of_operators(forward(), scene_->tree);
-  if (graph::index(document.forward.module) >= scene_->tree.nodes.size())
-    document.forward.module = graph::kRootOpNode;
-  document.forward.module = view::first_that_divides(scene_->tree, document.forward.module);
+// The operators that the document asks for: others than before, or of another pass.
+void GraphPanel::follow_level(Document& document) {
+  const auto& scene = document.forward.scene.value();
+  ForwardWork& forward = document.forward;
+  if (level_ && level_->scene == scene && level_->inside == forward.inside) return;
+  const auto holds = [&](graph::OpPlace place) {
+    return graph::has_op(*scene->drawn(), place) && !graph::op_at(*scene->drawn(), place).bodies.empty();
+  };
+  if (!std::ranges::all_of(forward.inside, holds)) forward.inside.clear();
+  level_ = graph_level(scene, forward.inside);
+  if (static_cast<std::size_t>(forward.module) >= level_->tree().nodes.size())
+    forward.module = graph::kRootOpNode;
+  forward.module = view::first_that_divides(level_->tree(), forward.module);
+  boxes_.reset();
   stale_ = wants_fit_ = true;
   at_.reset();
-  seen_.reset();
-  left_.reset();
+  around_.reset();
 }
 
-// An operator that is drawn is marked; for another, the graph goes to its module.
-void GraphPanel::follow_operator(Document& document, bool fresh) {
-  seen_ = document.forward.shown;
+void GraphPanel::go_to(Document& document, graph::OpPlace place) {
+  document.forward.inside = operators_around(*level_->scene, place);
+  if (document.forward.inside != level_->inside) document.forward.module = graph::kRootOpNode;
+  follow_level(document);
   at_.reset();
-  if (!seen_) return;
-  const auto op = static_cast<std::uint32_t>(*seen_);
-  graph::OpNodeId holds = nodes_[op];
+  const auto found = level_->op_at(place);
+  if (!found) return;
+  const std::uint32_t op = level_->shown_by(*found);
+  around_ = op;
+  graph::OpNodeId holds = level_->nodes[op];
   // a few operators are better seen among their neighbors
-  while (holds != graph::kRootOpNode && scene_->tree.node(holds).all_ops < kFewOperators)
-    holds = scene_->tree.node(holds).parent;
-  const auto box = !fresh && module_ == document.forward.module ? plot_.part().box_of(op) : std::nullopt;
-  const bool here = box && (plot_.part().boxes[*box].kind == view::BoxKind::op || holds == module_);
-  if (!here) return enter(document, holds);
+  while (holds != graph::kRootOpNode && level_->tree().node(holds).all_ops < kFewOperators)
+    holds = level_->tree().node(holds).parent;
+  const bool drawn = !stale_ && module_ == document.forward.module;
+  const auto box = drawn ? plot_.part().box_of(op) : std::nullopt;
+  if (!box || !(plot_.part().boxes[*box].kind == view::BoxKind::op || holds == module_))
+    return enter(document, holds);
   at_ = box;
   plot_.keep_in_sight(*box);
 }
 
 void GraphPanel::follow(Document& document) {
-  const bool fresh = scene_ != document.forward.scene.value();
-  if (fresh) follow_scene(document);
+  const bool fresh = !level_ || level_->scene != document.forward.scene.value();
+  follow_level(document);
+  if (fresh) seen_shown_.reset();
+  if (document.forward.shown && *document.forward.shown >= level_->scene->forward()->ops.size())
+    document.forward.shown.reset();
   if (fresh || seen_selection_ != document.history.count()) {
     seen_selection_ = document.history.count();
     show_selected(document);
   }
-  if (document.forward.shown && *document.forward.shown >= forward().ops.size())
-    document.forward.shown.reset();
-  if (seen_ != document.forward.shown) follow_operator(document, fresh);
+  if (seen_shown_ != document.forward.shown) {
+    seen_shown_ = document.forward.shown;
+    if (seen_shown_) go_to(document, level_->scene->place_of(*seen_shown_));
+  }
   if (module_ == document.forward.module) return;
   module_ = document.forward.module;
+  boxes_.reset();
   stale_ = wants_fit_ = true;
 }
 
@@ -152,41 +201,67 @@ void GraphPanel::arrange(const Document& document, const Ui& ui) {
   stale_ = false;
   figures_ = document.forward.figures();
   scale_ = ui.scale;
-  const auto first_of = [&](graph::OpNodeId module) {
-    const auto at = std::ranges::find_if(
-        nodes_, [&](graph::OpNodeId node) { return view::is_inside(scene_->tree, node, module); });
-    return static_cast<std::uint32_t>(at - nodes_.begin());
-  };
-  std::optional<std::uint32_t> around;
-  if (seen_) around = static_cast<std::uint32_t>(*seen_);
-  if (left_) around = first_of(*left_);
-  plot_.set_part(document, ui, scene_,
-                 view::graph_part(forward(), scene_->tree, nodes_, module_, around, kMostBoxes));
-  at_ = around ? plot_.part().box_of(*around) : std::nullopt;
-  left_.reset();
+  if (!boxes_) boxes_.emplace(level_->forward(), level_->tree(), level_->nodes, module_, level_->folded);
+  plot_.set_part(document, ui, level_, boxes_->part(around_, kMostBoxes));
+  at_ = around_ ? plot_.part().box_of(*around_) : std::nullopt;
 }
 
 void GraphPanel::fit(bool readable) {
-  plot_.fit(readable);
+  plot_.fit(readable, at_);
   if (readable && at_) plot_.keep_in_sight(*at_);
+}
+
+std::optional<graph::OpPlace> GraphPanel::operator_of(std::size_t box) const {
+  const view::GraphBox& drawn = plot_.part().boxes[box];
+  if (drawn.kind != view::BoxKind::op) return std::nullopt;
+  const graph::OpPlace place = level_->place_of(drawn.op);
+  return place.at == view::InnerGraph::kNoPosition ? std::nullopt : std::optional(place);
 }
 
 void GraphPanel::choose(Document& document, std::size_t box) {
   at_ = box;
   plot_.keep_in_sight(box);
-  const view::GraphBox& chosen = plot_.part().boxes[box];
-  if (chosen.kind != view::BoxKind::op) return;
-  document.forward.shown = seen_ = chosen.op;
-  document.select(OperatorAt{chosen.op});
+  const auto place = operator_of(box);
+  if (!place) return;
+  around_ = plot_.part().boxes[box].op;
+  if (const auto runs = level_->scene->op_at(*place)) {
+    document.forward.shown = seen_shown_ = runs;
+    document.select(OperatorAt{*runs});
+  } else {
+    document.select(*place);
+  }
   seen_selection_ = document.history.count();
 }
 
-// Goes into a module; of a part with too many boxes, draws those near the operator.
+// From the values at the edge of the part to what makes or uses them outside.
+void GraphPanel::follow_values(Document& document, const view::GraphBox& box) {
+  const graph::ForwardGraph& drawn = *level_->scene->drawn();
+  const auto concerns = [&](const graph::Op& op) {
+    const auto& list = box.kind == view::BoxKind::arrives ? op.outputs : op.inputs;
+    return std::ranges::find(list, box.values.front()) != list.end();
+  };
+  const auto& here = level_->forward().ops;
+  for (std::uint32_t i = 0; i < here.size(); ++i)
+    if (concerns(here[i]) && !plot_.part().box_of(i)) return go_to(document, level_->place_of(i));
+  for (std::size_t k = level_->inside.size(); k-- > 0;) {
+    const std::uint32_t body = level_->inside[k].body;
+    const auto& outer = body == graph::OpPlace::kMain ? drawn.ops : drawn.bodies[body].ops;
+    for (std::uint32_t i = 0; i < outer.size(); ++i)
+      if (concerns(outer[i])) return go_to(document, {body, i});
+  }
+  if (!level_->inside.empty()) leave(document);
+}
+
+// Goes into a module or an operator, or along values; of a part with too many boxes, draws those near the
+// operator.
 void GraphPanel::open(Document& document, std::size_t box) {
-  const view::GraphBox& chosen = plot_.part().boxes[box];
+  const view::GraphBox chosen = plot_.part().boxes[box];
   if (chosen.kind == view::BoxKind::module) return enter(document, chosen.module);
+  if (chosen.kind != view::BoxKind::op) return follow_values(document, chosen);
   choose(document, box);
-  if (chosen.kind == view::BoxKind::op && plot_.part().left_out > 0) stale_ = true;
+  const auto place = operator_of(box);
+  if (place && !level_->forward().ops[chosen.op].bodies.empty()) return enter_operator(document, *place);
+  if (plot_.part().left_out > 0) stale_ = true;
 }
 
 void GraphPanel::handle_mouse(Document& document, const Ui& ui) {
@@ -200,21 +275,24 @@ void GraphPanel::handle_mouse(Document& document, const Ui& ui) {
   if (!hovered) return;
   const auto box = plot_.box_at(io.MousePos);
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) give_keyboard();
-  if (box && is_right_clicked() && plot_.part().boxes[*box].kind == view::BoxKind::op) {
+  if (box && is_right_clicked() && operator_of(*box)) {
     choose(document, *box);
-    return document.select_for_menu(OperatorAt{plot_.part().boxes[*box].op});
+    document.select_for_menu(document.selected());
+    seen_selection_ = document.history.count();
+    return;
   }
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return box ? open(document, *box) : fit(false);
   if (box && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) choose(document, *box);
   if (box) return hover_card(ui, [&] { plot_.describe_box(document, ui, *box); });
   hovered_edge_ = plot_.edge_at(ui, io.MousePos);
   if (!hovered_edge_) return;
-  document.hover.set(plot_.part().edges[*hovered_edge_].values.front());
+  const graph::ValueId value = plot_.part().edges[*hovered_edge_].values.front();
+  if (const auto passed = level_->scene->in_pass(value)) document.hover.set(*passed);
   hover_card(ui, [&] { plot_.describe_edge(document, ui, *hovered_edge_); });
 }
 
 void GraphPanel::handle_keys(Document& document, const Ui& ui) {
-  if (!list_has_keyboard()) return;
+  if (!list_has_keyboard() || stale_) return;  // a click has led elsewhere
   if (focus_is_seen())
     ImGui::GetWindowDrawList()->AddRect(plot_.area().low, plot_.area().high, ui.theme->accent, ui.px(4), 0,
                                         ui.px(1));
@@ -230,39 +308,66 @@ void GraphPanel::handle_keys(Document& document, const Ui& ui) {
     else if (const auto next = view::box_beside(plot_.part(), plot_.places(), *at_, direction))
       choose(document, *next);
   }
-  if (list_key_pressed(ListKey::enter) && at_) open(document, *at_);
-  if (list_key_pressed(ListKey::backspace)) leave(document);
+  if (list_key_pressed(ListKey::enter) && at_) return open(document, *at_);
+  if (list_key_pressed(ListKey::backspace)) return leave(document);
   if (list_key_pressed(ListKey::home)) fit(false);
   const ImVec2 middle = (plot_.area().low + plot_.area().high) / 2;
   if (list_key_pressed(ListKey::page_up)) plot_.zoom_at(middle, 1.25f);
   if (list_key_pressed(ListKey::page_down)) plot_.zoom_at(middle, 0.8f);
 }
 
-// The path to the module, each part a link; the last one is where the graph stands.
+// From the model down to what is drawn. Of the levels above, the operator that was entered.
+std::vector<GraphPanel::Place> GraphPanel::path() const {
+  std::vector<Place> places = {{"Model", {}, graph::kRootOpNode}};
+  for (std::size_t i = 0; i < level_->inside.size(); ++i) {
+    const graph::Op& op = graph::op_at(*level_->scene->drawn(), level_->inside[i]);
+    const std::string_view name = op.name;
+    const std::string_view last = name.substr(name.rfind(level_->scene->drawn_tree().separator) + 1);
+    places.push_back({std::string(beginning(op.kind, kMostName)), {}, graph::kRootOpNode});
+    if (!last.empty() && last != op.kind) places.back().name += " " + std::string(beginning(last, kMostName));
+    places.back().inside.assign(level_->inside.begin(),
+                                level_->inside.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+  std::vector<graph::OpNodeId> modules;
+  for (graph::OpNodeId at = module_; at != graph::kRootOpNode; at = level_->tree().node(at).parent)
+    modules.push_back(at);
+  std::ranges::reverse(modules);
+  for (const graph::OpNodeId module : modules)
+    places.push_back(
+        {std::string(beginning(level_->tree().node(module).name, kMostName)), level_->inside, module});
+  return places;
+}
+
+// Each part is a link; the last one is where the graph stands. The middle of a deep path is left out.
 void GraphPanel::draw_path(Document& document, const Ui& ui) {
-  std::vector<graph::OpNodeId> path = {module_};
-  while (path.back() != graph::kRootOpNode) path.push_back(scene_->tree.node(path.back()).parent);
-  std::ranges::reverse(path);
+  constexpr std::size_t kMostParts = 7;
+  std::vector<Place> places = path();
+  const std::size_t left_out = places.size() - std::min(places.size(), kMostParts);
+  if (left_out > 0)
+    places.erase(places.begin() + 2, places.begin() + 2 + static_cast<std::ptrdiff_t>(left_out));
   const float line = ImGui::GetCursorPosY();
   const auto beside = [&](float gap) {
     ImGui::SameLine(0, gap);
     ImGui::SetCursorPosY(line);
   };
-  for (std::size_t i = 0; i < path.size(); ++i) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
     const IdScope scope(i);
-    const std::string name =
-        i == 0 ? std::string("Model") : shown(beginning(scene_->tree.node(path[i]).name, kMostName));
+    const std::string name = elided(shown(places[i].name), ui.px(180));
     if (i > 0) {
       beside(ui.px(5));
-      control_text("/", ui.theme->muted);
+      control_text(i == 2 && left_out > 0 ? "/ \xE2\x80\xA6 /" : "/", ui.theme->muted);
       beside(ui.px(5));
     }
-    if (path[i] == module_) {
+    if (i + 1 == places.size()) {
       control_text(name, ui.theme->text);
       continue;
     }
     ImGui::SetCursorPosY(line + ImGui::GetStyle().FramePadding.y);
-    if (link(ui, "part", name, text_width(name) + 1)) enter(document, path[i]);
+    if (!link(ui, "part", name, text_width(name) + 1)) continue;
+    document.forward.inside = places[i].inside;
+    document.forward.module = places[i].module;
+    follow_level(document);
+    enter(document, places[i].module);
   }
   beside(0);
   ImGui::Dummy({0, 0});
@@ -270,12 +375,16 @@ void GraphPanel::draw_path(Document& document, const Ui& ui) {
 
 void GraphPanel::draw_head(Document& document, const Ui& ui) {
   draw_path(document, ui);
+  if (stale_) {  // a part of the path was clicked
+    follow(document);
+    arrange(document, ui);
+  }
   const view::GraphPart& part = plot_.part();
   const auto drawn = std::ranges::count_if(
       part.boxes, [](const view::GraphBox& box) { return box.kind <= view::BoxKind::module; });
   const bool whole = part.left_out == 0;
   const std::string words =
-      whole ? counted(scene_->tree.node(module_).all_ops, "operator")
+      whole ? counted(level_->tree().node(module_).all_ops, "operator")
             : fmt::format("{} of {} boxes, those nearest to {}", drawn,
                           format_grouped(static_cast<std::uint64_t>(drawn) + part.left_out),
                           at_ ? "the marked one" : "the first");
@@ -284,10 +393,10 @@ void GraphPanel::draw_head(Document& document, const Ui& ui) {
   tooltip(ui, whole ? "The operators of this module, with those of the modules inside it"
                     : "A module with more boxes than can be read is drawn in part. Enter, or a double "
                       "click, on another box draws the boxes around that one");
-  if (module_ != top()) {
+  if (!is_whole()) {
     continue_line(ui, 14, text_width("Up") + ui.px(20));
     if (button(ui, "Up")) leave(document);
-    tooltip(ui, "The module that holds this one (Backspace)");
+    tooltip(ui, "The module or the operator that holds this (Backspace)");
   }
   continue_line(ui, 8, text_width("Whole") + ui.px(20));
   if (button(ui, "Whole")) fit(false);
@@ -315,7 +424,7 @@ void GraphPanel::draw_content(Workspace& workspace, const Ui& ui) {
   follow(document);
   arrange(document, ui);
   draw_head(document, ui);
-  if (module_ != document.forward.module || stale_) {  // a part of the path was clicked
+  if (module_ != document.forward.module || stale_) {  // the way up was taken
     follow(document);
     arrange(document, ui);
   }
@@ -323,6 +432,64 @@ void GraphPanel::draw_content(Workspace& workspace, const Ui& ui) {
 }
 
 }  // namespace
+
+// --- The operators of one picture.
+
+graph::OpPlace GraphLevel::place_of(std::uint32_t op) const {
+  return inside.empty() ? graph::OpPlace{graph::OpPlace::kMain, op} : inner.places[op];
+}
+
+std::optional<std::uint32_t> GraphLevel::op_at(graph::OpPlace place) const {
+  if (inside.empty()) return place.body == graph::OpPlace::kMain ? std::optional(place.at) : std::nullopt;
+  const auto found = std::ranges::find(inner.places, place);
+  if (found == inner.places.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(found - inner.places.begin());
+}
+
+std::uint32_t GraphLevel::shown_by(std::uint32_t op) const {
+  if (!folded[op]) return op;
+  const std::vector<graph::Op>& ops = forward().ops;
+  const auto uses = [&](const graph::Op& user) {
+    return std::ranges::find(user.inputs, ops[op].outputs.front()) != user.inputs.end();
+  };
+  return static_cast<std::uint32_t>(std::ranges::find_if(ops, uses) - ops.begin());
+}
+
+std::vector<graph::TensorId> GraphLevel::weights_of(std::uint32_t op) const {
+  const std::vector<graph::Op>& ops = forward().ops;
+  std::vector<graph::TensorId> weights = ops[op].weights;
+  for (const graph::ValueId id : ops[op].inputs)
+    if (const auto found = constants.find(id); found != constants.end())
+      weights.insert(weights.end(), ops[found->second].weights.begin(), ops[found->second].weights.end());
+  return weights;
+}
+
+std::shared_ptr<const GraphLevel> graph_level(std::shared_ptr<const ForwardScene> scene,
+                                              std::vector<graph::OpPlace> inside) {
+  auto level = std::make_shared<GraphLevel>();
+  level->scene = std::move(scene);
+  level->inside = std::move(inside);
+  const ForwardScene& of = *level->scene;
+  if (!level->inside.empty()) {
+    level->inner = view::graph_inside(*of.drawn(), graph::op_at(*of.drawn(), level->inside.back()));
+    level->inner_tree = graph::op_tree(*of.graph, level->inner.forward);
+  }
+  level->nodes = view::nodes_of_operators(level->forward(), level->tree());
+  level->folded = view::constants_of(level->forward());
+  for (std::uint32_t i = 0; i < level->folded.size(); ++i)
+    if (level->folded[i]) level->constants[level->forward().ops[i].outputs.front()] = i;
+  return level;
+}
+
+std::vector<graph::OpPlace> operators_around(const ForwardScene& scene, graph::OpPlace place) {
+  std::vector<graph::OpPlace> inside;
+  while (place.body != graph::OpPlace::kMain) {
+    place = scene.holders[place.body];
+    inside.push_back(place);
+  }
+  std::ranges::reverse(inside);
+  return inside;
+}
 
 std::unique_ptr<Panel> make_graph_panel() { return std::make_unique<GraphPanel>(); }
 

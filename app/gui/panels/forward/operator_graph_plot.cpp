@@ -17,14 +17,15 @@ namespace {
 
 constexpr std::size_t kMostName = 120;  // bytes of a name that are drawn
 constexpr float kLeastZoom = 0.12f, kMostZoom = 2.5f;
-constexpr float kReadable = 0.85f;
-constexpr float kWidestBox = 230, kBoxPadding = 26;
+constexpr float kReadable = 0.8f;
+constexpr float kBelowBox = 24;  // between layers
+constexpr float kWidestBox = 280, kBoxPadding = 22, kBesideTitle = 7;
 
 }  // namespace
 
-void GraphPlot::set_part(const Document& document, const Ui& ui, std::shared_ptr<const ForwardScene> scene,
+void GraphPlot::set_part(const Document& document, const Ui& ui, std::shared_ptr<const GraphLevel> level,
                          view::GraphPart part) {
-  scene_ = std::move(scene);
+  level_ = std::move(level);
   part_ = std::move(part);
   words_.clear();
   std::vector<view::BoxSize> sizes;
@@ -35,14 +36,24 @@ void GraphPlot::set_part(const Document& document, const Ui& ui, std::shared_ptr
     const float room = ui.px(kWidestBox - kBoxPadding);
     // the end of a value's name tells it from others
     title = box.kind <= view::BoxKind::module ? elided(title, room) : elided_front(title, room);
+    const float left = room - text_width(title) - ui.px(kBesideTitle);
+    const FontScope small(ui.fonts.small);
+    std::string& beside = words_.back().beside;
+    constexpr float kLeast = 40;
+    if (left < ui.px(kLeast))
+      beside.clear();
+    else
+      beside = elided(beside, left);
+    for (std::string& line : words_.back().lines) line = elided(line, room);
     sizes.push_back(size_of(ui, words_.back()));
   }
   const auto units = [&](float logical) { return static_cast<double>(ui.px(logical)); };
-  places_ = view::place_graph(part_, sizes, {.across = units(22), .down = units(46), .line = units(9)});
+  places_ =
+      view::place_graph(part_, sizes, {.across = units(18), .down = units(kBelowBox), .line = units(9)});
 }
 
 void GraphPlot::forget() {
-  scene_.reset();
+  level_.reset();
   part_ = {};
   places_ = {};
   words_.clear();
@@ -73,30 +84,54 @@ void GraphPlot::draw(const Document& document, const Ui& ui, std::optional<std::
   ImGui::PopClipRect();
 }
 
+std::optional<std::uint64_t> GraphPlot::bytes_of(const Document& document, graph::ValueId id) const {
+  const auto passed = level_->scene->in_pass(id);
+  if (passed && document.forward.figures())
+    return document.forward.figures()->sizes[static_cast<std::size_t>(*passed)];
+  // what the pass does not make has a size of its own if that is a number
+  const auto bytes = graph::value_bytes(forward().value(id));
+  return bytes ? bytes->evaluate({}) : std::nullopt;
+}
+
+std::string GraphPlot::size_text(const Document& document, graph::ValueId id) const {
+  const auto bytes = bytes_of(document, id);
+  return bytes ? format_bytes(*bytes) : "?";
+}
+
+// The name, or what is read first, stands beside the kind: most boxes have one line.
 GraphPlot::BoxWords GraphPlot::operator_words(const view::GraphBox& box) const {
   const graph::Op& op = forward().ops[box.op];
+  const graph::MetaGraph& graph = *level_->scene->graph;
   BoxWords words;
   words.title = shown(beginning(op.kind, kMostName));
-  const char separator = scene_->tree.separator;
+  std::vector<std::string> lines;
   const std::string_view name = beginning(op.name, kMostName);
-  const std::string_view last = name.substr(name.rfind(separator) + 1);
-  if (!last.empty() && last != op.kind) words.lines.push_back(shown(last));
-  constexpr std::size_t kMostWeights = 2;
-  for (std::size_t i = 0; i < std::min(op.weights.size(), kMostWeights); ++i) {
-    const graph::Tensor& tensor = scene_->graph->tensor(op.weights[i]);
-    words.lines.push_back(
-        fmt::format("{}  {}", shape_text(tensor), format_bytes(graph::tensor_bytes(*scene_->graph, tensor))));
-  }
-  if (op.weights.size() > kMostWeights)
-    words.lines.push_back(fmt::format("and {}", counted(op.weights.size() - kMostWeights, "more weight")));
-  if (!op.bodies.empty()) words.lines.push_back(fmt::format("holds {}", counted(op.bodies.size(), "graph")));
+  const std::string_view last = name.substr(name.rfind(level_->tree().separator) + 1);
+  if (!last.empty() && last != op.kind) lines.push_back(shown(last));
+  for (std::size_t i = 0; i < op.bodies.size(); ++i)
+    lines.push_back(
+        fmt::format("{}: {}", graph::body_name(op, i),
+                    counted(level_->scene->drawn()->bodies[op.bodies[i]].ops.size(), "operator")));
+  const std::vector<graph::TensorId> weights = level_->weights_of(box.op);
   std::uint64_t most = 0;
-  for (const graph::TensorId id : op.weights)
-    if (const std::uint64_t bytes = graph::tensor_bytes(*scene_->graph, scene_->graph->tensor(id));
-        bytes >= most) {
+  std::size_t large = 0;
+  constexpr std::uint64_t kSmall = 1024;  // bytes: scalars, axes and shapes are in the card
+  for (const graph::TensorId id : weights) {
+    const std::uint64_t bytes = graph::tensor_bytes(graph, graph.tensor(id));
+    if (bytes >= most) {
       most = bytes;
       words.weight = id;
     }
+    constexpr std::size_t kMostWeights = 2;
+    if (bytes >= kSmall && ++large <= kMostWeights)
+      lines.push_back(fmt::format("{}  {}", shape_text(graph.tensor(id)), format_bytes(bytes)));
+  }
+  if (large > 2) lines.push_back(fmt::format("and {}", counted(large - 2, "more weight")));
+  if (lines.empty() && words.weight)
+    lines.push_back(fmt::format("{}  {}", shape_text(graph.tensor(*words.weight)), format_bytes(most)));
+  if (!lines.empty()) words.beside = std::move(lines.front());
+  if (!lines.empty()) lines.erase(lines.begin());
+  words.lines = std::move(lines);
   return words;
 }
 
@@ -104,17 +139,17 @@ GraphPlot::BoxWords GraphPlot::words_of(const Document& document, const view::Gr
   if (box.kind == view::BoxKind::op) return operator_words(box);
   BoxWords words;
   if (box.kind == view::BoxKind::module) {
-    const graph::OpNode& node = scene_->tree.node(box.module);
+    const graph::OpNode& node = level_->tree().node(box.module);
     words.title = shown(beginning(node.name, kMostName));
-    words.lines.push_back(counted(node.all_ops, "operator"));
-    if (node.weight_bytes > 0) words.lines.push_back(format_bytes(node.weight_bytes));
+    words.beside = counted(node.all_ops, "operator");
+    if (node.weight_bytes > 0) words.beside += "  " + format_bytes(node.weight_bytes);
     return words;
   }
   const graph::Value& value = forward().value(box.values.front());
   words.title = shown(beginning(value.name, kMostName));
   if (box.values.size() > 1) words.title += fmt::format(" and {} more", box.values.size() - 1);
-  words.lines.push_back(fmt::format("{}  {}", shown(sides_text(forward(), box.values.front())),
-                                    value_size_text(document.forward.figures().get(), box.values.front())));
+  words.beside = fmt::format("{}  {}", shown(sides_text(forward(), box.values.front())),
+                             size_text(document, box.values.front()));
   return words;
 }
 
@@ -126,20 +161,26 @@ view::BoxSize GraphPlot::size_of(const Ui& ui, const BoxWords& words) const {
         .x;
   };
   float w = width(ui.fonts.strong, words.title);
+  if (!words.beside.empty()) w += ui.px(kBesideTitle) + width(ui.fonts.small, words.beside);
   for (const std::string& line : words.lines) w = std::max(w, width(ui.fonts.small, line));
   const float h = ui.fonts.strong->FontSize +
                   static_cast<float>(words.lines.size()) * (ui.fonts.small->FontSize + ui.px(2));
-  return {static_cast<double>(std::clamp(w + ui.px(kBoxPadding), ui.px(84), ui.px(kWidestBox))),
-          static_cast<double>(h + ui.px(14))};
+  return {static_cast<double>(std::clamp(w + ui.px(kBoxPadding), ui.px(60), ui.px(kWidestBox))),
+          static_cast<double>(h + ui.px(10))};
 }
 
-void GraphPlot::fit(bool readable) {
+void GraphPlot::fit(bool readable, std::optional<std::size_t> at) {
   const float w = std::max(static_cast<float>(places_.w), 1.0f),
               h = std::max(static_cast<float>(places_.h), 1.0f);
   zoom_ = std::clamp(std::min({1.0f, area_.width() / w, area_.height() / h}), kLeastZoom, 1.0f);
   if (readable) zoom_ = std::max(zoom_, kReadable);
   pan_ = {(area_.width() - w * zoom_) / 2, (area_.height() - h * zoom_) / 2};
   if (h * zoom_ > area_.height()) pan_.y = 0;  // a pass begins at the top
+  if (w * zoom_ <= area_.width() || places_.boxes.empty()) return;
+  if (!at && !places_.layers.front().empty()) at = places_.layers.front().front();
+  const view::Rect& box = places_.boxes[at.value_or(0)];
+  const float middle = static_cast<float>(box.x + box.w / 2) * zoom_;
+  pan_.x = std::clamp(area_.width() / 2 - middle, area_.width() - w * zoom_, 0.0f);
 }
 
 void GraphPlot::keep_in_sight(std::size_t at) {
@@ -197,9 +238,7 @@ void GraphPlot::draw_edge(const Document& document, const Ui& ui, std::size_t ed
   const view::GraphEdge& flow = part_.edges[edge];
   const ImU32 color = hot || marked ? ui.theme->accent : ui.theme->muted;
   std::uint64_t bytes = 0;
-  if (const auto& figures = document.forward.figures())
-    for (const graph::ValueId id : flow.values)
-      bytes = std::max(bytes, figures->sizes[static_cast<std::size_t>(id)].value_or(0));
+  for (const graph::ValueId id : flow.values) bytes = std::max(bytes, bytes_of(document, id).value_or(0));
   // one pixel more for each factor of 64 above a KiB
   const float heavier =
       bytes > 1024 ? static_cast<float>(std::log2(static_cast<double>(bytes) / 1024) / 6) : 0;
@@ -233,19 +272,22 @@ void GraphPlot::draw_sizes(const Document& document, const Ui& ui) const {
     const view::Rect& box = places_.boxes[edge.from];
     const ImVec2 at = pixel_of(box.x + box.w / 2, box.y + box.h);
     std::string words = shown(sides_text(forward(), edge.values.front()));
-    const std::string bytes = value_size_text(document.forward.figures().get(), edge.values.front());
+    const std::string bytes = size_text(document, edge.values.front());
     if (bytes != "?") words += "  " + bytes;
     const ImVec2 extent = font->CalcTextSizeA(size, std::numeric_limits<float>::max(), 0, words.c_str());
-    const float most = alone[edge.from] ? area_.width() : static_cast<float>(box.w) * zoom_ + ui.px(18);
+    const float most = alone[edge.from] ? area_.width() : static_cast<float>(box.w) / 2 * zoom_ + ui.px(10);
     if (extent.x > most) {  // bytes alone
       words = bytes;
       if (words == "?") continue;
     }
     const float width = font->CalcTextSizeA(size, std::numeric_limits<float>::max(), 0, words.c_str()).x;
     if (width > most) continue;
-    const ImVec2 pen = {std::floor(at.x - width / 2), std::floor(at.y + ui.px(4) * zoom_)};
-    draw->AddRectFilled(pen - ImVec2{ui.px(2), 0}, pen + ImVec2{width + ui.px(2), extent.y},
-                        with_alpha(ui.theme->panel, 0.9f), ui.px(2));
+    // beside the line of what goes straight down, which stays whole
+    const float gap = static_cast<float>(kBelowBox) * ui.px(1) * zoom_;
+    const ImVec2 pen = {std::floor(at.x + ui.px(5)), std::floor(at.y + (gap - extent.y) / 2)};
+    if (alone[edge.from])
+      draw->AddRectFilled(pen - ImVec2{ui.px(1), 0}, pen + ImVec2{width + ui.px(2), extent.y},
+                          with_alpha(ui.theme->panel, 0.9f), ui.px(2));
     draw->AddText(font, size, pen, ui.theme->muted, words.c_str());
   }
 }
@@ -285,15 +327,23 @@ void GraphPlot::draw_words(const Ui& ui, std::size_t box, const PlotArea& at) co
   ImDrawList* const draw = ImGui::GetWindowDrawList();
   const float title = ui.fonts.strong->FontSize * zoom_;
   if (title < ui.px(5)) return;
-  const ImVec4 clip = {at.low.x, at.low.y, at.high.x - ui.px(4) * zoom_, at.high.y};
-  ImVec2 pen = at.low + ImVec2{ui.px(12) * zoom_, ui.px(7) * zoom_};
+  const BoxWords& words = words_[box];
+  const ImVec4 clip = {at.low.x, at.low.y, at.high.x - ui.px(2) * zoom_, at.high.y};
+  ImVec2 pen = at.low + ImVec2{ui.px(11) * zoom_, ui.px(5) * zoom_};
   draw->AddText(ui.fonts.strong, title, pen,
                 part_.boxes[box].kind >= view::BoxKind::arrives ? ui.theme->muted : ui.theme->text,
-                words_[box].title.c_str(), nullptr, 0, &clip);
-  pen.y += title;
+                words.title.c_str(), nullptr, 0, &clip);
   const float small = ui.fonts.small->FontSize * zoom_;
   if (small < ui.px(5)) return;
-  for (const std::string& line : words_[box].lines) {
+  if (!words.beside.empty()) {
+    const float wide =
+        ui.fonts.strong->CalcTextSizeA(title, std::numeric_limits<float>::max(), 0, words.title.c_str()).x;
+    draw->AddText(ui.fonts.small, small,
+                  {pen.x + wide + ui.px(kBesideTitle) * zoom_, pen.y + (title - small) * 0.7f},
+                  ui.theme->muted, words.beside.c_str(), nullptr, 0, &clip);
+  }
+  pen.y += title;
+  for (const std::string& line : words.lines) {
     pen.y += ui.px(2) * zoom_;
     draw->AddText(ui.fonts.small, small, pen, ui.theme->muted, line.c_str(), nullptr, 0, &clip);
     pen.y += small;
@@ -319,44 +369,63 @@ void GraphPlot::draw_hidden(const Ui& ui, std::size_t box, const PlotArea& at) c
 
 void GraphPlot::describe_edge(const Document& document, const Ui& ui, std::size_t edge) const {
   constexpr std::size_t kMostListed = 8;
+  const ForwardScene& scene = *level_->scene;
   const std::vector<graph::ValueId>& values = part_.edges[edge].values;
   for (std::size_t i = 0; i < std::min(values.size(), kMostListed); ++i) {
     text(shown(value_text(forward(), values[i])));
     const std::string formula = value_size_formula(forward(), values[i]);
-    muted(ui, value_size_text(document.forward.figures().get(), values[i]) +
-                  (formula.empty() ? "" : "  =  " + shown(formula)));
-    const std::vector<forward::OpRange>& lives = scene_->model.lives;
-    const std::size_t at = static_cast<std::size_t>(values[i]);
-    if (at < lives.size() && !lives[at].empty())
-      muted(ui, lives[at].end >= forward().ops.size()
-                    ? fmt::format("in memory from operator {} to the end", lives[at].first)
-                    : fmt::format("in memory from operator {} to {}", lives[at].first, lives[at].end - 1));
+    muted(ui, size_text(document, values[i]) + (formula.empty() ? "" : "  =  " + shown(formula)));
+    const auto passed = scene.in_pass(values[i]);
+    if (!passed || static_cast<std::size_t>(*passed) >= scene.model.lives.size()) continue;
+    const forward::OpRange life = scene.model.lives[static_cast<std::size_t>(*passed)];
+    if (!life.empty())
+      muted(ui, life.end >= scene.forward()->ops.size()
+                    ? fmt::format("in memory from operator {} to the end", life.first)
+                    : fmt::format("in memory from operator {} to {}", life.first, life.end - 1));
   }
   if (values.size() > kMostListed) muted(ui, fmt::format("and {} more", values.size() - kMostListed));
+}
+
+void GraphPlot::describe_operator(const Document& document, const Ui& ui, std::uint32_t op) const {
+  const ForwardScene& scene = *level_->scene;
+  const graph::OpPlace place = level_->place_of(op);
+  if (place.at == view::InnerGraph::kNoPosition) {
+    text(shown(value_text(forward(), forward().ops[op].inputs.front())));
+    return muted(ui, "is a result as it is");
+  }
+  text(shown(beginning(forward::op_text(graph::op_at(*scene.drawn(), place)), 300)));
+  const auto runs = scene.op_at(place);
+  if (!runs) return muted(ui, "does not run in the pass: its result is known before");
+  muted(ui, fmt::format("operator {} of 0 to {}", format_grouped(*runs),
+                        format_grouped(scene.forward()->ops.size() - 1)));
+  if (document.forward.figures()) {
+    const forward::LaneBytes& alive = document.forward.figures()->usage[*runs];
+    muted(ui, format_bytes(alive.passing()) + " of values alive during it");
+  }
+  if (!forward().ops[op].bodies.empty()) muted(ui, "a double click shows what is inside");
 }
 
 void GraphPlot::describe_box(const Document& document, const Ui& ui, std::size_t box) const {
   const view::GraphBox& drawn = part_.boxes[box];
   if (drawn.kind == view::BoxKind::op) {
-    const graph::Op& op = forward().ops[drawn.op];
-    text(shown(beginning(forward::op_text(op), 300)));
-    muted(ui, fmt::format("operator {} of 0 to {}", format_grouped(drawn.op),
-                          format_grouped(forward().ops.size() - 1)));
-    if (document.forward.figures()) {
-      const forward::LaneBytes& alive = document.forward.figures()->usage[drawn.op];
-      muted(ui, format_bytes(alive.passing()) + " of values alive during it");
-    }
+    describe_operator(document, ui, drawn.op);
   } else if (drawn.kind == view::BoxKind::module) {
-    const graph::OpNode& node = scene_->tree.node(drawn.module);
-    text(shown(beginning(graph::op_path(scene_->tree, drawn.module), 300)));
+    const graph::OpNode& node = level_->tree().node(drawn.module);
+    text(shown(beginning(graph::op_path(level_->tree(), drawn.module), 300)));
     muted(ui, fmt::format("{}, {} with {} bytes", counted(node.all_ops, "operator"),
                           counted(node.weights, "weight"), format_grouped(node.weight_bytes)));
     muted(ui, "a double click shows what is inside");
   } else {
-    muted(ui,
-          drawn.kind == view::BoxKind::arrives ? "Made outside of this part" : "Used outside of this part");
+    const bool arrives = drawn.kind == view::BoxKind::arrives;
+    const graph::ForwardGraph& all = *level_->scene->drawn();
+    const auto& ends = arrives ? all.inputs : all.outputs;
+    const bool of_model = std::ranges::find(ends, drawn.values.front()) != ends.end();
+    muted(ui, of_model  ? arrives ? "An input of the model" : "A result of the model"
+              : arrives ? "Made outside of this part"
+                        : "Used outside of this part");
     for (std::size_t i = 0; i < std::min<std::size_t>(drawn.values.size(), 8); ++i)
       text(shown(value_text(forward(), drawn.values[i])));
+    if (!of_model) muted(ui, "a double click goes there");
   }
   if (drawn.hidden_before > 0)
     muted(ui, fmt::format("{} above it {} not drawn", counted(drawn.hidden_before, "neighbor"),

@@ -4,6 +4,7 @@
 
 #include "core/graph/meta_graph.h"
 #include "core/graph/names/tensor_names.h"
+#include "core/graph/op_place.h"
 #include "core/plan/plan.h"
 #include "core/view/curves.h"
 
@@ -74,9 +75,10 @@ struct LoadOf {
   std::string method, order;
   bool operator==(const LoadOf&) const = default;
 };
-// Nothing is the model itself. A block belongs to the projection that is shown.
+// Nothing is the model itself. An operator of the file that the pass does not run has its place there. A
+// block belongs to the projection that is shown.
 using Selected = std::variant<std::monostate, graph::TensorId, graph::NodeId, OperatorAt, plan::BlockId,
-                              LoadOf, FindingAt>;
+                              LoadOf, FindingAt, graph::OpPlace>;
 
 // What a block holds, or the block where it holds no tensor.
 inline Selected tensor_or_block(std::optional<graph::TensorId> tensor, plan::BlockId block) {

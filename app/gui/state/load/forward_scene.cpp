@@ -5,6 +5,8 @@
 #include "core/forward/family/architecture.h"
 #include "core/forward/model/known_models.h"
 #include "core/forward/pass/lifetimes.h"
+#include "core/forward/pass/lowering.h"
+#include "core/view/operator_graph.h"
 
 #include <algorithm>
 #include <utility>
@@ -135,7 +137,47 @@ void add_bands(ForwardScene& scene) {
   }
 }
 
+void add_file(ForwardScene& scene, const forward::Profile& profile) {
+  const graph::ForwardGraph& file = *scene.graph->forward;
+  if (forward::runs(profile, *scene.graph)) {
+    forward::FilePass pass = forward::file_pass(file, profile, scene.graph->tensors);
+    scene.file_ops = std::move(pass.ops);
+    scene.file_values = std::move(pass.values);
+  } else {
+    for (std::uint32_t i = 0; i < file.ops.size(); ++i) scene.file_ops.push_back({graph::OpPlace::kMain, i});
+    for (std::uint32_t i = 0; i < file.values.size(); ++i) scene.file_values.emplace_back(graph::ValueId{i});
+  }
+  scene.file_tree = graph::op_tree(*scene.graph, file);
+  scene.holders = view::holders_of_bodies(file);
+  for (const graph::Body& body : file.bodies) scene.runs_as.emplace_back(body.ops.size());
+  scene.runs_as.emplace_back(file.ops.size());
+  const auto note_constants = [&](const std::vector<graph::Op>& ops) {
+    for (const graph::Op& op : ops)
+      if (op.kind == "Constant" && op.outputs.size() == 1 && op.weights.size() == 1)
+        scene.constants[op.outputs.front()] = op.weights.front();
+  };
+  note_constants(file.ops);
+  for (const graph::Body& body : file.bodies) note_constants(body.ops);
+  for (std::uint32_t i = 0; i < scene.file_ops.size(); ++i) {
+    const graph::OpPlace place = scene.file_ops[i];
+    scene.runs_as[std::min<std::size_t>(place.body, file.bodies.size())][place.at] = i;
+  }
+}
+
 }  // namespace
+
+graph::OpPlace ForwardScene::place_of(std::size_t op) const {
+  return file_tree ? file_ops[op] : graph::OpPlace{graph::OpPlace::kMain, static_cast<std::uint32_t>(op)};
+}
+
+std::optional<std::size_t> ForwardScene::op_at(graph::OpPlace place) const {
+  if (!file_tree) return place.at;
+  return runs_as[std::min<std::size_t>(place.body, runs_as.size() - 1)][place.at];
+}
+
+std::optional<graph::ValueId> ForwardScene::in_pass(graph::ValueId drawn_value) const {
+  return file_tree ? file_values[static_cast<std::size_t>(drawn_value)] : std::optional(drawn_value);
+}
 
 std::shared_ptr<const ForwardScene> make_forward_scene(graph::MetaGraphPtr graph,
                                                        std::shared_ptr<const forward::ForwardAssets> assets,
@@ -168,6 +210,9 @@ std::shared_ptr<const ForwardScene> make_forward_scene(graph::MetaGraphPtr graph
     return scene;
   }
   scene->tree = graph::op_tree(*scene->graph, *scene->model.graph);
+  progress.check_canceled();
+  if (scene->model.source == forward::ForwardSource::file)
+    add_file(*scene, forward::chosen_profile(*scene->assets, *scene->graph, scene->options));
   progress.check_canceled();
   add_weights(*scene);
   add_values(*scene);

@@ -4,10 +4,13 @@
 #include "core/base/progress.h"
 #include "core/forward/model/forward_model.h"
 #include "core/graph/names/tensor_names.h"
+#include "core/graph/op_place.h"
 #include "core/load/request/request.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +45,25 @@ struct ForwardScene {
     forward::OpRange ops = {};
   };
   std::vector<Band> bands;
+
+  // What the graph shows, for the operators that a file lists: their tree, the operator that holds each body,
+  // and for each operator, of each body and of the graph itself behind them, that of the pass which makes its
+  // results, if it runs.
+  std::optional<graph::OpTree> file_tree = {};
+  std::vector<graph::OpPlace> holders = {};
+  std::vector<graph::OpPlace> file_ops = {};  // per operator of the pass: the one of the file
+  std::vector<std::optional<graph::ValueId>> file_values = {};  // per value of the file: the one of the pass
+  std::vector<std::vector<std::optional<std::uint32_t>>> runs_as = {};
+  std::map<graph::ValueId, graph::TensorId> constants =
+      {};  // the tensor of each constant that the file lists
+
+  // The operators that the graph shows: the file's own, else those of the pass. Null if none are known.
+  const graph::ForwardGraph* drawn() const { return file_tree ? &*graph->forward : forward(); }
+  const graph::OpTree& drawn_tree() const { return file_tree ? *file_tree : tree; }
+  // Between the operators of drawn() and of the pass, and its values.
+  graph::OpPlace place_of(std::size_t op) const;
+  std::optional<std::size_t> op_at(graph::OpPlace place) const;
+  std::optional<graph::ValueId> in_pass(graph::ValueId drawn_value) const;
 
   // The graph; null if no operators are known.
   const graph::ForwardGraph* forward() const {

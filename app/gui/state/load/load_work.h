@@ -46,9 +46,12 @@ class ForwardWork {
   std::string error() const { return scene.error() != nullptr ? scene.error_text() : figures_error_; }
 
   Latest<ForwardScene> scene;
-  std::string search;                           // among the operators
-  std::optional<std::size_t> shown;             // position in the graph
-  graph::OpNodeId module = graph::kRootOpNode;  // the operators of which the graph draws
+  std::string search;                // among the operators
+  std::optional<std::size_t> shown;  // position in the graph
+  // The operators that the graph draws: those of a module, of the model or of what is inside the last of
+  // these operators of ForwardScene::drawn(), each inside the one before it.
+  std::vector<graph::OpPlace> inside;
+  graph::OpNodeId module = graph::kRootOpNode;
 
  private:
   Services& services_;

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 namespace loadline::gui {
 
@@ -248,6 +249,66 @@ void ValuesView::compare(graph::TensorId with) {
   comparison.ask(jobs_, "Comparing values", [from = reader(), first = *kept_, with](Progress& progress) {
     return inspect::compare_values(*from, first, with, progress);
   });
+}
+
+// --- The values of small tensors as text.
+
+namespace {
+
+// Whole numbers are read as they are: a float has no room for the largest.
+std::string small_text(const io::StorageReader& reader, const graph::MetaGraph& graph, graph::TensorId id,
+                       Progress& progress) {
+  const graph::Tensor& tensor = graph.tensor(id);
+  const std::uint64_t count = graph::elements(tensor);
+  std::vector<std::string> words;
+  if (tensor.dtype == graph::DType::i64 && tensor.strides.empty()) {
+    std::vector<std::int64_t> numbers(count);
+    reader.read(tensor.storage, tensor.offset, std::as_writable_bytes(std::span(numbers)));
+    for (const std::int64_t number : numbers) words.push_back(fmt::format("{}", number));
+  } else {
+    const inspect::MatrixSides sides = inspect::matrix_sides(tensor);
+    const auto cells = inspect::value_cells(reader, id, {0, sides.rows, 0, sides.columns}, sides.rows,
+                                            sides.columns, progress);
+    for (const float number : cells.mean) words.push_back(fmt::format("{:g}", number));
+  }
+  const std::string text = fmt::format("{}", fmt::join(words, ", "));
+  return tensor.shape.empty() ? text : "[" + text + "]";
+}
+
+}  // namespace
+
+void SmallValues::want(std::span<const graph::TensorId> tensors) {
+  constexpr std::size_t kMostAtOnce = 16;
+  if (!graph_ || read_.busy()) return;
+  std::vector<graph::TensorId> fresh;
+  for (const graph::TensorId id : tensors) {
+    const std::uint64_t count = graph::elements(graph_->tensor(id));
+    if (fresh.size() < kMostAtOnce && count > 0 && count <= kMostElements && !texts_.contains(id) &&
+        graph_->storage(graph_->tensor(id).storage).file != graph::kNoFile)
+      fresh.push_back(id);
+  }
+  if (fresh.empty()) return;
+  for (const graph::TensorId id : fresh) texts_[id];
+  read_.ask(
+      jobs_, "Reading constants",
+      [graph = graph_, fresh](Progress& progress) {
+        std::map<graph::TensorId, std::string> texts;
+        const io::StorageReader reader(graph);
+        for (const graph::TensorId id : fresh) try {
+            texts[id] = small_text(reader, *graph, id, progress);
+          } catch (const Error& error) {
+            if (error.code() == ErrorCode::canceled) throw;  // what has no numbers has no text
+          }
+        return texts;
+      },
+      [this] {
+        for (const auto& [id, text] : read_.or_empty()) texts_[id] = text;
+      });
+}
+
+const std::string* SmallValues::of(graph::TensorId tensor) const {
+  const auto found = texts_.find(tensor);
+  return found == texts_.end() || found->second.empty() ? nullptr : &found->second;
 }
 
 }  // namespace loadline::gui

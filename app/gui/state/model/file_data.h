@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -152,6 +153,28 @@ class ValuesView {
   std::optional<graph::TensorId> shown_, kept_, compared_;
   inspect::CellRange range_;
   Latest<inspect::ValueCells> part_;
+};
+
+// --- The values of small tensors as text: what an operator's constants are.
+
+// Used from the thread that owns the jobs. Every function returns at once.
+class SmallValues {
+ public:
+  // A null graph has no tensors.
+  SmallValues(Jobs& jobs, graph::MetaGraphPtr graph) : jobs_(jobs), graph_(std::move(graph)) {}
+
+  // Reads those of few elements, unless they are read already.
+  void want(std::span<const graph::TensorId> tensors);
+  // "0.5", "[1, 0, -1]"; null for a tensor that is not small, cannot be read, or is not read yet.
+  const std::string* of(graph::TensorId tensor) const;
+
+  static constexpr std::uint64_t kMostElements = 64;
+
+ private:
+  Jobs& jobs_;
+  graph::MetaGraphPtr graph_;
+  std::map<graph::TensorId, std::string> texts_;  // empty: tried in vain
+  Latest<std::map<graph::TensorId, std::string>> read_;
 };
 
 }  // namespace loadline::gui
