@@ -57,7 +57,8 @@ std::vector<graph::OpNodeId> nodes_of_operators(const graph::ForwardGraph& forwa
                                                 const graph::OpTree& tree);
 // Whether the node is the module or lies in it.
 bool is_inside(const graph::OpTree& tree, graph::OpNodeId node, graph::OpNodeId module);
-// Per operator: whether it is a constant of the file that only other operators use.
+// Per operator: whether it is a constant of the file, or a weight under another name (an Identity), that only
+// other operators use.
 std::vector<bool> constants_of(const graph::ForwardGraph& forward);
 // Goes down from a node while it has one child and no operators of its own.
 graph::OpNodeId first_that_divides(const graph::OpTree& tree, graph::OpNodeId node);

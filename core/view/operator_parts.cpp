@@ -272,7 +272,8 @@ std::vector<bool> constants_of(const graph::ForwardGraph& forward) {
   std::vector<bool> constants(forward.ops.size(), false);
   for (std::size_t i = 0; i < forward.ops.size(); ++i) {
     const graph::Op& op = forward.ops[i];
-    if (op.kind != "Constant" || !op.inputs.empty() || op.outputs.size() != 1) continue;
+    if ((op.kind != "Constant" && op.kind != "Identity") || !op.inputs.empty() || op.outputs.size() != 1)
+      continue;
     const auto made = static_cast<std::size_t>(op.outputs.front());
     constants[i] = used[made] && !leaves[made];
   }

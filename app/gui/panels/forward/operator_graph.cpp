@@ -419,10 +419,13 @@ void GraphPanel::draw_canvas(Document& document, const Ui& ui) {
 void GraphPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (forward_absent(document, ui)) return;
+  constexpr float kRoomy = 440;
+  const bool low = ImGui::GetContentRegionAvail().y < ui.px(kRoomy);
   forward_controls(document, ui, controls_);
   if (forward_absent(document, ui)) return;
   follow(document);
   arrange(document, ui);
+  if (low) continue_line(ui, 14, ui.px(330));  // the graph needs the lines
   draw_head(document, ui);
   if (module_ != document.forward.module || stale_) {  // the way up was taken
     follow(document);

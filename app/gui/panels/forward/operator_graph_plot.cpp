@@ -285,9 +285,8 @@ void GraphPlot::draw_sizes(const Document& document, const Ui& ui) const {
     // beside the line of what goes straight down, which stays whole
     const float gap = static_cast<float>(kBelowBox) * ui.px(1) * zoom_;
     const ImVec2 pen = {std::floor(at.x + ui.px(5)), std::floor(at.y + (gap - extent.y) / 2)};
-    if (alone[edge.from])
-      draw->AddRectFilled(pen - ImVec2{ui.px(1), 0}, pen + ImVec2{width + ui.px(2), extent.y},
-                          with_alpha(ui.theme->panel, 0.9f), ui.px(2));
+    draw->AddRectFilled(pen - ImVec2{ui.px(1), 0}, pen + ImVec2{width + ui.px(2), extent.y},
+                        with_alpha(ui.theme->panel, 0.9f), ui.px(2));
     draw->AddText(font, size, pen, ui.theme->muted, words.c_str());
   }
 }

@@ -153,7 +153,8 @@ void add_file(ForwardScene& scene, const forward::Profile& profile) {
   scene.runs_as.emplace_back(file.ops.size());
   const auto note_constants = [&](const std::vector<graph::Op>& ops) {
     for (const graph::Op& op : ops)
-      if (op.kind == "Constant" && op.outputs.size() == 1 && op.weights.size() == 1)
+      if ((op.kind == "Constant" || op.kind == "Identity") && op.inputs.empty() && op.outputs.size() == 1 &&
+          op.weights.size() == 1)
         scene.constants[op.outputs.front()] = op.weights.front();
   };
   note_constants(file.ops);

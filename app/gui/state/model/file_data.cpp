@@ -271,6 +271,11 @@ std::string small_text(const io::StorageReader& reader, const graph::MetaGraph& 
                                             sides.columns, progress);
     for (const float number : cells.mean) words.push_back(fmt::format("{:g}", number));
   }
+  constexpr std::size_t kMostShown = 12;
+  if (words.size() > kMostShown) {
+    words.resize(kMostShown);
+    words.push_back(fmt::format("\xE2\x80\xA6 {} in all", count));
+  }
   const std::string text = fmt::format("{}", fmt::join(words, ", "));
   return tensor.shape.empty() ? text : "[" + text + "]";
 }
