@@ -175,7 +175,11 @@ void GraphPlot::fit(bool readable, std::optional<std::size_t> at) {
   zoom_ = std::clamp(std::min({1.0f, area_.width() / w, area_.height() / h}), kLeastZoom, 1.0f);
   if (readable) zoom_ = std::max(zoom_, kReadable);
   pan_ = {(area_.width() - w * zoom_) / 2, (area_.height() - h * zoom_) / 2};
-  if (h * zoom_ > area_.height()) pan_.y = 0;  // a pass begins at the top
+  if (h * zoom_ > area_.height()) {  // a pass begins at the top
+    const view::Rect first = at ? places_.boxes[*at] : view::Rect{};
+    const float middle = static_cast<float>(first.y + first.h / 2) * zoom_;
+    pan_.y = std::clamp(area_.height() / 2 - middle, area_.height() - h * zoom_, 0.0f);
+  }
   if (w * zoom_ <= area_.width() || places_.boxes.empty()) return;
   if (!at && !places_.layers.front().empty()) at = places_.layers.front().front();
   const view::Rect& box = places_.boxes[at.value_or(0)];
