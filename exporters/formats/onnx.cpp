@@ -315,8 +315,11 @@ class Composer {
     layout_.result.forward = graph_.forward;
     if (!layout_.result.forward) return;
     const auto renumber = [&](std::vector<graph::Op>& ops) {
-      for (graph::Op& op : ops)
+      for (graph::Op& op : ops) {
         for (graph::TensorId& weight : op.weights) weight = now[graph::index(weight)];
+        for (graph::Argument& argument : op.arguments)
+          if (argument.weight) argument.weight = now[graph::index(*argument.weight)];
+      }
     };
     renumber(layout_.result.forward->ops);
     for (graph::Body& body : layout_.result.forward->bodies) renumber(body.ops);

@@ -92,8 +92,9 @@ std::vector<PictureSide> take_picture_sides(OnnxModel& model, std::uint64_t pixe
 // Whether an input is a picture of which a side is open.
 bool has_open_pictures(const OnnxModel& model);
 // The first operator that cannot take the inferred shapes of its inputs: a product or a sum of other sides, a
-// Reshape to another number of elements. Empty if there is none.
-std::string shape_conflict(const OnnxModel& model, const OnnxModel& inferred);
+// Reshape to another number of elements; if `strict`, also a weight that would stretch a side of 1. Empty if
+// there is none.
+std::string shape_conflict(const OnnxModel& model, const OnnxModel& inferred, bool strict = false);
 // Whether the text of a dimension has this name in it, as "height" is in "floor(height/2)".
 bool mentions(std::string_view dimension, std::string_view name);
 

@@ -261,7 +261,7 @@ void check_sides(OnnxScan& scan, const std::deque<OnnxGraph>& untouched, const O
     name_open_sizes(trial);
     graph::MetaGraph unnoted;
     OnnxModel answer = infer(scan.skeleton, tried, unnoted);
-    if (!answer.graph || !shape_conflict(trial, answer).empty()) continue;
+    if (!answer.graph || !shape_conflict(trial, answer, true).empty()) continue;
     graph.note(graph::Severity::info, {}, "pictures have sides of {}: with {}, {} cannot take its inputs",
                kOthers[i], usual, safe_display(conflict, 100));
     scan.model.graphs = std::move(trial.graphs);

@@ -158,7 +158,8 @@ Elements elements_of(const Dims& dims) {
 
 class Conflicts {
  public:
-  Conflicts(const OnnxModel& model, const OnnxModel& inferred) : model_(model), main_(model[*model.graph]) {
+  Conflicts(const OnnxModel& model, const OnnxModel& inferred, bool strict)
+      : model_(model), main_(model[*model.graph]), strict_(strict) {
     const auto note = [&](const OnnxGraph& graph) {
       for (const auto* const list : {&graph.inputs, &graph.outputs, &graph.values})
         for (const OnnxValue& value : *list)
@@ -169,6 +170,7 @@ class Conflicts {
       for (const std::uint64_t side : model.tensor(id).dims)
         dims.push_back({static_cast<std::int64_t>(side), {}, false});
       dims_.try_emplace(model.tensor(id).name, std::move(dims));
+      weights_.insert(model.tensor(id).name);
     }
     if (inferred.graph) note(inferred[*inferred.graph]);
     note(main_);
@@ -211,7 +213,12 @@ class Conflicts {
     if (!has_word(kBroadcast, node.op_type)) return false;
     for (std::size_t i = 1; i <= std::min(a->size(), b->size()); ++i) {
       const OnnxDim &left = (*a)[a->size() - i], &right = (*b)[b->size() - i];
-      if (differ(left, right) && left.value != 1 && right.value != 1) return true;
+      if (!differ(left, right)) continue;
+      if (left.value != 1 && right.value != 1) return true;
+      // a weight for each place of a picture is no fit for one that has a single place
+      const std::size_t single = left.value == 1 ? 0 : 1;
+      if (strict_ && weights_.count(node.inputs[single]) == 0 && weights_.count(node.inputs[1 - single]) > 0)
+        return true;
     }
     return false;
   }
@@ -239,13 +246,15 @@ class Conflicts {
 
   const OnnxModel& model_;
   const OnnxGraph& main_;
+  const bool strict_;
   graph::TextViewMap<Dims> dims_;
+  graph::TextViewSet weights_;
 };
 
 }  // namespace
 
-std::string shape_conflict(const OnnxModel& model, const OnnxModel& inferred) {
-  return model.graph ? Conflicts(model, inferred).first() : "";
+std::string shape_conflict(const OnnxModel& model, const OnnxModel& inferred, bool strict) {
+  return model.graph ? Conflicts(model, inferred, strict).first() : "";
 }
 
 }  // namespace loadline::importers

@@ -319,6 +319,7 @@ TEST_F(Keyboard, the_graph_goes_into_branches_and_back) {
   app_.draw_settled();
   EXPECT_EQ(inside(), 1u) << "an operator of a branch is found by its name";
   const Selected tanh = document().selected();
+  press(kEnter);  // the branch, which has a box of its own
   press(kUp);
   EXPECT_NE(document().selected(), tanh);
   press(kDown);
@@ -479,7 +480,8 @@ TEST_F(Keyboard, escape_closes_a_message_then_a_sheet_then_deselects) {
   workspace_.settings.panel = "convert";
   app_.draw_settled();
   run_action(workspace_, "upload");
-  app_.draw_settled();  // what comes of it may be a message, too
+  app_.settle();  // what comes of it may be a message, too
+  app_.draw_settled();
   workspace_.services.notices.add(graph::Severity::error, "one thing");
   const std::size_t messages = workspace_.services.notices.all().size();
   press(kEscape);

@@ -290,7 +290,8 @@ std::vector<std::pair<Selected, std::string>> one_of_each_kind(const Document& d
           {OperatorAt{0}, "\"operator\": 0"},
           {plan::BlockId{0}, "\"memory\": \"device\""},
           {LoadOf{"to_device", "file"}, "\"device\": 141107412992"},
-          {FindingAt{0}, "\"severity\": "}};
+          {FindingAt{0}, "\"severity\": "},
+          {graph::OpPlace{.at = 0}, "\"kind\": \"embed\""}};
 }
 
 TEST(Facts, OfEveryKindAreDrawnAndCopied) {
