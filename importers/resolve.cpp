@@ -567,11 +567,13 @@ constexpr std::array<Option<ResolveOptions>, 2> kOptions = {{
      .kind = OptionKind::count,
      .title = "Side of pictures",
      .value_name = "N",
-     .brief = "height and width of pictures in ONNX [224]",
+     .brief = "height and width of pictures in ONNX",
      .help =
          "The height and the width of pictures, in pixels, where an ONNX file leaves them open. Shapes of "
-         "convolutions follow from them.",
-     .default_text = "224",
+         "convolutions follow from them. Otherwise the usual 224 are taken, 64 for latent pictures, or "
+         "others "
+         "if the file cannot take those.",
+     .default_text = "usual ones",
      .access = access::number<&ResolveOptions::picture_side>,
      .least = 1,
      .most = 65536},

@@ -355,8 +355,9 @@ InnerGraph graph_inside(const graph::ForwardGraph& forward, const graph::Op& op)
     for (std::uint32_t i = 0; i < body.ops.size(); ++i) {
       made.insert(body.ops[i].outputs.begin(), body.ops[i].outputs.end());
       graph::Op each = body.ops[i];
-      for (const graph::ValueId id : captured(forward, each))
-        if (std::ranges::find(each.inputs, id) == each.inputs.end()) each.inputs.push_back(id);
+      const std::set<graph::ValueId> own(each.inputs.begin(), each.inputs.end());
+      for (const graph::ValueId id : captured(forward, each))  // none twice
+        if (!own.contains(id)) each.inputs.push_back(id);
       add(std::move(each), i);
     }
     for (const graph::ValueId id : body.outputs)

@@ -22,10 +22,15 @@ std::string kind_of(const OnnxNode& node) {
 // The branch that an If takes when it holds is the first, as graph::body_name() has it.
 std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
   std::vector<OnnxGraphId> found;
+  std::optional<std::size_t> then;
   for (const OnnxAttribute& attribute : node.attributes) {
-    if (attribute.graph)
-      found.insert(attribute.name == "then_branch" ? found.begin() : found.end(), *attribute.graph);
+    if (attribute.graph && attribute.name == "then_branch" && !then) then = found.size();
+    if (attribute.graph) found.push_back(*attribute.graph);
     found.insert(found.end(), attribute.graphs.begin(), attribute.graphs.end());
+  }
+  if (then) {
+    const auto at = found.begin() + static_cast<std::ptrdiff_t>(*then);
+    std::rotate(found.begin(), at, at + 1);
   }
   return found;
 }

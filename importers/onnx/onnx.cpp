@@ -11,7 +11,6 @@
 #include "importers/onnx/model.h"
 
 #include <algorithm>
-#include <chrono>
 #include <climits>
 #include <deque>
 #include <iterator>
@@ -244,16 +243,24 @@ void check_sides(OnnxScan& scan, const std::deque<OnnxGraph>& untouched, const O
                  std::vector<PictureSide>& sides, OnnxModel& inferred, graph::MetaGraph& graph) {
   const std::string conflict = shape_conflict(scan.model, inferred);
   if (conflict.empty() || sides.empty()) return;
-  const std::int64_t usual = sides.front().pixels;
+  // of a side that nobody has named
+  const auto chosen = [&](const PictureSide& side) {
+    return std::ranges::any_of(options.picture_sides, [&](const NamedSide& named) {
+      return named.name == side.name || named.name == open_size_name(side.input, side.position);
+    });
+  };
+  const auto open = std::ranges::find_if_not(sides, chosen);
+  const std::int64_t usual = open == sides.end() ? sides.front().pixels : open->pixels;
   constexpr std::uint64_t kOthers[] = {32,  64,  112, 128, 28,  96,  160, 192, 227, 240, 256,  260,
                                        288, 299, 300, 320, 336, 378, 384, 416, 448, 480, 512,  518,
                                        560, 600, 608, 640, 672, 768, 800, 896, 960, 980, 1024, 1280};
-  constexpr std::chrono::seconds kMostTime{3};
-  const auto begin = std::chrono::steady_clock::now();
-  const auto goes_on = [&] {
-    return options.picture_side == 0 && std::chrono::steady_clock::now() - begin < kMostTime;
-  };
-  for (std::size_t i = 0; i < std::size(kOthers) && goes_on(); ++i) {
+  // each trial infers all shapes anew; a clock would make the answer depend on the machine
+  constexpr std::size_t kManyNodes = 1'000, kFewTrials = 8;
+  const std::size_t nodes = scan.model[*scan.model.graph].nodes.size();
+  const std::size_t trials = options.picture_side > 0 || open == sides.end() ? 0
+                             : nodes > kManyNodes                            ? kFewTrials
+                                                                             : std::size(kOthers);
+  for (std::size_t i = 0; i < trials; ++i) {
     if (static_cast<std::int64_t>(kOthers[i]) == usual) continue;
     OnnxModel trial = scan.model;
     trial.graphs = untouched;

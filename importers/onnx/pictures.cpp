@@ -159,7 +159,7 @@ Elements elements_of(const Dims& dims) {
 class Conflicts {
  public:
   Conflicts(const OnnxModel& model, const OnnxModel& inferred, bool strict)
-      : model_(model), main_(model[*model.graph]), strict_(strict) {
+      : main_(model[*model.graph]), strict_(strict) {
     const auto note = [&](const OnnxGraph& graph) {
       for (const auto* const list : {&graph.inputs, &graph.outputs, &graph.values})
         for (const OnnxValue& value : *list)
@@ -244,7 +244,6 @@ class Conflicts {
     return false;
   }
 
-  const OnnxModel& model_;
   const OnnxGraph& main_;
   const bool strict_;
   graph::TextViewMap<Dims> dims_;

@@ -147,6 +147,12 @@ void OnnxScanner::take_plain(OnnxAttribute& attribute, const io::WireField& fiel
 }
 
 void OnnxScanner::take_text(OnnxAttribute& attribute, const io::WireField& field) {
+  if (field.number() != 4 && attribute.elements >= kMostShown) {
+    ++attribute.elements;
+    if (field.bytes > kMostAttributeText) return drop();
+    copy_attribute_bytes(field, field.bytes);
+    return;
+  }
   std::string beginning = bytes_of({field.offset, std::min(field.bytes, kMostShownText)});
   if (field.bytes > kMostShownText)
     beginning += fmt::format("\xE2\x80\xA6 {} bytes in all", format_grouped(field.bytes));

@@ -586,6 +586,16 @@ TEST_F(Exports, HaveTheSizeAndTheThemeAskedFor) {
     EXPECT_THROW(run("export map.png " + std::string(wrong) + "\n"), Error) << wrong;
 }
 
+// What lies under the mouse is explained to a person, not to those who are shown the picture.
+TEST_F(Exports, HaveNothingUnderTheMouse) {
+  constexpr std::string_view kCard = "Click to keep the cursor here.";
+  window->set_mouse(600, 690, false);  // over the timeline
+  app.draw_settled();
+  ASSERT_NE(drawn_text().find(without_blanks(kCard)), std::string::npos);
+  run("export window " + (folder / "still.svg") + "\nwait\n");
+  EXPECT_EQ(content(folder / "still.svg").find("keep the cursor"), std::string::npos);
+}
+
 TEST_F(Exports, AreCopiedAsWords) {
   app.workspace().services.requests.add(ExportRequest{.path = "clipboard.csv", .copies = true});
   app.settle();
@@ -603,6 +613,8 @@ TEST_F(Exports, WhatCannotBeWrittenIsAMessage) {
   EXPECT_FALSE(app.workspace().busy() || app.moves());
   run("panel convert\nexport " + (folder / "convert.csv") + "\nwait\n");
   EXPECT_EQ(messages(), 2u);
+  run("panel map\ntimeline off\nexport timeline " + (folder / "hidden.png") + "\nwait\ntimeline on\n");
+  EXPECT_EQ(messages(), 3u) << "a part that is not shown";
   run("close\nexport " + (folder / "none.csv") + "\nwait\n");
   EXPECT_FALSE(std::filesystem::exists(folder / "none.csv"));
 }

@@ -346,8 +346,8 @@ std::string own_types_text(const PlanDisplay& view) {
         "Loads by {} {}. {}\n", fmt::join(ids, ", "),
         own == load::OwnType::configured
             ? "take the type of weights from config.json, as from_pretrained() does"
-            : "make weights F32, as from_pretrained() of transformers 4 does without torch_dtype; --cast is "
-              "another",
+            : "make weights F32, as from_pretrained() of transformers 4 does without torch_dtype; --cast "
+              "names another type",
         load::cast_text(load::cast_summary(view.graph, *type), *type));
   }
   return text;

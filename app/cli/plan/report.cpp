@@ -126,10 +126,11 @@ int report_on(const Context& context, const ReportFlags& options, LoadFlags& fla
     throw Error(ErrorCode::usage, "--measured is for one model");
   const CliEnvironment environment(context, request);
   const graph::MetaGraphPtr graph = open_for(context, flags.path(), request);
-  const std::string html = options.other.empty()
-                               ? model_report(context, options, flags.path(), graph, request, environment)
-                               : difference_report(context, options, flags.path(), graph,
-                                                   open_for(context, options.other), request, environment);
+  const std::string html =
+      options.other.empty()
+          ? model_report(context, options, flags.path(), graph, request, environment)
+          : difference_report(context, options, flags.path(), graph,
+                              open_for(context, options.other, request), request, environment);
   const std::string out = options.out.empty() ? graph::model_name(*graph) + "-report.html" : options.out;
   report::write_file(out, html);
   if (context.json)

@@ -380,6 +380,10 @@ void ViewExport::after_frame(Workspace& workspace, Window& window, const Ui& ui,
   ViewRect part = request_->part == ViewPart::panel      ? panel
                   : request_->part == ViewPart::timeline ? timeline
                                                          : ViewRect{{0, 0}, ImGui::GetIO().DisplaySize};
+  if (part.high.x <= part.low.x || part.high.y <= part.low.y) {
+    workspace.attempt([] { throw Error(ErrorCode::usage, "the part to export is not shown"); });
+    return end(workspace, window);
+  }
   if (!fit(workspace, window, part)) return;
   if (const auto& size = request_->size; size && request_->part != ViewPart::window) {
     part.low = {std::round(part.low.x), std::round(part.low.y)};

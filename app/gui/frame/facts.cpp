@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -374,6 +375,9 @@ class FactsOf {
       return lines;
     }
     std::vector<std::string> lines;
+    std::set<graph::ValueId> given;
+    for (const graph::Argument& argument : op.arguments)
+      if (argument.value) given.insert(*argument.value);
     for (const graph::Argument& argument : op.arguments) {
       const std::size_t at = lines.size();
       const auto constant = argument.value ? constant_of(scene, *argument.value) : std::nullopt;
@@ -384,8 +388,7 @@ class FactsOf {
                                                     : "left out"));
     }
     for (const graph::ValueId id : op.inputs)
-      if (std::ranges::find(op.arguments, std::optional(id), &graph::Argument::value) == op.arguments.end())
-        lines.push_back("inside: " + value_lines(scene, {id}).front());
+      if (!given.contains(id)) lines.push_back("inside: " + value_lines(scene, {id}).front());
     return lines;
   }
 

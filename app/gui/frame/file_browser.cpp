@@ -79,7 +79,8 @@ void FileBrowser::go(Workspace& workspace, const std::string& folder) {
   scroll_ = true;
   typed_ = false;
   path_ = seen_ = writes() ? joined(folder, name_) : folder;
-  workspace.places.browse(folder.empty() ? "/" : folder);
+  asked_folder_ = folder.empty() ? "/" : folder;
+  workspace.places.browse(asked_folder_);
 }
 
 std::string FileBrowser::path_of(const Workspace& workspace, std::size_t row) const {
@@ -90,7 +91,10 @@ std::string FileBrowser::folder_part() const {
   const std::string path = with_home(path_);
   const std::size_t slash = path.rfind('/');
   if (!path.starts_with('/') || path == listed_) return listed_;
-  return slash == 0 ? "/" : path.substr(0, slash);
+  // as a listing names it
+  const std::string folder = std::filesystem::path(path.substr(0, slash)).lexically_normal().string();
+  if (folder.empty()) return "/";
+  return folder.size() > 1 && folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
 }
 
 std::string FileBrowser::last_part() const {
@@ -108,7 +112,7 @@ void FileBrowser::pick(Workspace& workspace, const std::string& path) {
 }
 
 void FileBrowser::enter(Workspace& workspace, std::size_t row) {
-  if (row >= rows_.size()) return;
+  if (row >= rows_.size() || rows_[row] >= workspace.places.folder().entries.size()) return;
   const FolderEntry& entry = workspace.places.folder().entries[rows_[row]];
   if (entry.folder && (writes() || !entry.model)) return go(workspace, path_of(workspace, row));
   pick(workspace, path_of(workspace, row));
@@ -116,21 +120,22 @@ void FileBrowser::enter(Workspace& workspace, std::size_t row) {
 
 // What Enter in the path line means.
 void FileBrowser::accept(Workspace& workspace) {
-  const std::string path = with_home(path_);
+  const std::string typed = with_home(path_);
+  if (typed.empty()) return;
+  if (typed == listed_ && !writes()) return enter(workspace, current_);  // the list is meant
+  const std::string path = typed.starts_with('/') ? typed : joined(listed_, typed);
   std::error_code failed;
-  if (path.empty()) return;
-  if (path == listed_ && !writes()) return enter(workspace, current_);  // the list is meant
   if (std::filesystem::is_directory(path, failed) && (writes() || !is_model_folder(path))) {
     focus_ = true;
     return go(workspace, path);
   }
   if (writes()) {
-    if (!last_part().empty()) pick(workspace, path.starts_with('/') ? path : joined(listed_, path));
+    if (!last_part().empty()) pick(workspace, path);
     return;
   }
-  if (!std::filesystem::exists(path, failed) && !rows_.empty() && folder_part() == listed_)
-    return enter(workspace, current_);
-  pick(workspace, path);  // or a name of the hub
+  if (std::filesystem::exists(path, failed)) return pick(workspace, path);
+  if (!rows_.empty() && folder_part() == listed_) return enter(workspace, current_);
+  pick(workspace, typed);  // a name of the hub
 }
 
 void FileBrowser::handle_keys(Workspace& workspace, bool typing) {
@@ -144,7 +149,7 @@ void FileBrowser::handle_keys(Workspace& workspace, bool typing) {
   if (current_ >= rows_.size()) return;
   if (list_key_pressed(ListKey::right) && workspace.places.folder().entries[rows_[current_]].folder)
     go(workspace, path_of(workspace, current_));
-  if (list_key_pressed(ListKey::enter)) enter(workspace, current_);
+  if (list_key_pressed(ListKey::enter) && !writes()) enter(workspace, current_);
 }
 
 // A list that arrives sets the path line, unless a person is typing in it.
@@ -163,7 +168,10 @@ void FileBrowser::follow_typing(Workspace& workspace) {
   current_ = 0;
   scroll_ = true;
   if (writes()) name_ = last_part();
-  if (const std::string folder = folder_part(); folder != listed_) workspace.places.browse(folder);
+  if (const std::string folder = folder_part(); folder != asked_folder_) {
+    asked_folder_ = folder;
+    workspace.places.browse(folder);
+  }
 }
 
 // The entries whose names hold what is typed, first those that begin with it. To write, all stay: their names
@@ -207,6 +215,7 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
     text(writes() ? asked_.title : "Open a model");
   }
   take_listing(workspace);
+  filter(workspace);  // what Enter in the line means is about the list that is drawn
   const bool typing = draw_path(workspace, ui);
   follow_typing(workspace);
   filter(workspace);

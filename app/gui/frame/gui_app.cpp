@@ -85,6 +85,7 @@ void GuiApp::frame() {
   window_.set_full_screen(workspace_.settings.full_screen);
   if (workspace_.services.requests.take<CallAttention>()) window_.request_attention();
   export_.before_frame(workspace_, window_);
+  window_.hide_mouse(export_.is_busy());
   window_.frame([&] { shell_.draw(ui_); });
   export_.after_frame(workspace_, window_, ui_, shell_.panel_rect(), shell_.timeline_rect());
 }

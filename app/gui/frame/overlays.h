@@ -167,6 +167,7 @@ class FileBrowser {
   std::string path_;               // the line at the top
   std::string seen_;               // path_ of the last frame
   std::string listed_;             // the folder of the list
+  std::string asked_folder_;       // the one that was asked for last
   std::string name_;               // of the file to write
   bool typed_ = false;             // path_ is a person's, and stays when a list arrives
   std::vector<std::size_t> rows_;  // the entries that are listed

@@ -129,6 +129,7 @@ void Shell::handle_shortcuts() {
 }
 
 void Shell::draw(const Ui& ui) {
+  panel_rect_ = timeline_rect_ = {};
   move_focus();
   close_drop_down();
   keep_page_keys(workspace_.lesson.plays());

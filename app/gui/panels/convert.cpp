@@ -177,15 +177,17 @@ void ConvertPanel::weigh(Workspace& workspace) {
     document.checks.weigh_convert(task());
     ConvertTask any_type = task();
     any_type.request.outtype.clear();
+    any_type.out = suggested_;  // sizes do not follow from a path that is being typed
     std::vector<std::string> rest = form(any_type);
     if (types_weighed_ != rest && exporters::takes_option(exporter(), kType)) {
       types_weighed_ = std::move(rest);
       std::vector<std::string> words = find_option(exporters::convert_options(), kType)->choices();
       words.emplace_back();
-      document.checks.weigh_types(task(), words);
+      document.checks.weigh_types(any_type, words);
     }
   }
   if (measured_ != out_) {
+    if (!measured_.empty()) request_.write.overwrite = false;  // it was said of another file
     measured_ = out_;
     workspace.transfers.measure_disk(out_);
   }
@@ -293,7 +295,7 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
                         counted(model.graph->tensors.size(), "tensor"), format_bytes(model.weight_bytes),
                         counted(model.graph->files.size(), "file")),
             ui.theme->text);
-  if (!document.checks.convert_fit.error_text().empty()) return;  // draw_actions() says why
+  if (!document.checks.convert_fit.error_text().empty()) return;  // draw_start() says why
   for (const exporters::TypeChange& change : document.checks.convert_fit.or_empty().changes) {
     const std::string_view from = graph::dtype_info(change.from).name;
     const std::string bytes = format_bytes(change.bytes);

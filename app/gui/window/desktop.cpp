@@ -111,6 +111,7 @@ class DesktopWindow final : public Window {
     io.DeltaTime = input_.counted(io.DeltaTime);
     std::ranges::copy(buttons_, io.MouseDown);
     if (mouse) io.MousePos = {mouse->x, mouse->y};
+    prepare_mouse();
     prepare_keyboard();
     ImGui::NewFrame();
     build();

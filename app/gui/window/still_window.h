@@ -37,6 +37,7 @@ class StillWindow : public Window {
     io.DeltaTime = 1.0f / 60;
     io.MousePos = {mouse_.x * scale_, mouse_.y * scale_};
     io.MouseDown[0] = mouse_down_;
+    prepare_mouse();
     prepare_keyboard();
     ImGui::NewFrame();
     build();

@@ -1,6 +1,8 @@
 // The ImGui context, and the desktop's theme over D-Bus.
 #include "app/gui/window/window.h"
 
+#include <algorithm>
+#include <cfloat>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -32,6 +34,14 @@ Window::Window() {
 Window::~Window() { ImGui::DestroyContext(); }
 
 void Window::set_mouse(float, float, bool) {}
+
+void Window::prepare_mouse() const {
+  if (!mouse_hidden_) return;
+  ImGuiIO& io = ImGui::GetIO();
+  io.MousePos = {-FLT_MAX, -FLT_MAX};
+  std::ranges::fill(io.MouseDown, false);
+  io.MouseWheel = io.MouseWheelH = 0;
+}
 
 bool Window::wait_events(double seconds) {
   // nothing but a job can change what a still window shows

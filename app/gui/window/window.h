@@ -57,6 +57,8 @@ class Window {
     bool operator==(const PictureFrame&) const = default;
   };
   void draw_aside(const std::optional<PictureFrame>& frame) { aside_ = frame; }
+  // While frames are built for a picture, nothing is under the mouse.
+  void hide_mouse(bool hidden) { mouse_hidden_ = hidden; }
 
   // Only a desktop window has user input; the defaults answer for a window without input.
   // Whether the user asked to close the window since the last call.
@@ -81,7 +83,12 @@ class Window {
   virtual std::vector<std::string> validation_messages() const { return {}; }
 
  protected:
+  // Just before NewFrame.
+  void prepare_mouse() const;
   std::optional<PictureFrame> aside_;
+
+ private:
+  bool mouse_hidden_ = false;
 };
 
 // Throws Error{gpu} that says what is missing: a display, a Vulkan device.

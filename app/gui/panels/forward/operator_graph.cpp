@@ -103,7 +103,8 @@ void GraphPanel::leave(Document& document) {
     to = level_->tree().node(to).parent;
   const auto first = std::ranges::find_if(
       level_->nodes, [&](graph::OpNodeId node) { return view::is_inside(level_->tree(), node, module_); });
-  around_ = level_->shown_by(static_cast<std::uint32_t>(first - level_->nodes.begin()));
+  if (first != level_->nodes.end())
+    around_ = level_->shown_by(static_cast<std::uint32_t>(first - level_->nodes.begin()));
   enter(document, to);
 }
 
