@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fmt/core.h>
-#include <imgui_stdlib.h>
 
 namespace loadline::gui {
 namespace {
@@ -103,11 +102,7 @@ void ExportSheet::draw_form(Workspace& workspace, const Ui& ui) {
     choice("Theme", "theme", kThemeTitles, theme_);
   }
   if (changed) suggest(workspace);
-  const float browse = text_width("Browse") + 2 * ImGui::GetStyle().FramePadding.x + ui.px(6);
-  ImGui::SetNextItemWidth(field(ui, "File", 0.2f) - browse);
-  ImGui::InputText("##path", &path_);
-  ImGui::SameLine(0, ui.px(6));
-  if (button(ui, "Browse")) {
+  if (path_field(ui, "File", 0.2f, path_)) {
     browses_ = true;
     workspace.services.requests.add(OpenBrowser{std::string(kAsker), "Export to", path_});
   }

@@ -6,7 +6,6 @@
 #include "core/base/text.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 
@@ -40,12 +39,6 @@ std::vector<Place> places_of_models(const Workspace& workspace) {
 std::string with_home(const std::string& path) {
   const char* const home = std::getenv("HOME");
   return home != nullptr && (path == "~" || path.starts_with("~/")) ? home + path.substr(1) : path;
-}
-
-std::string lower(std::string_view text) {
-  std::string low(text);
-  for (char& c : low) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return low;
 }
 
 std::string joined(const std::string& folder, const std::string& name) {
@@ -178,16 +171,17 @@ void FileBrowser::follow_typing(Workspace& workspace) {
 // may be taken or avoided.
 void FileBrowser::filter(const Workspace& workspace) {
   const auto& entries = workspace.places.folder().entries;
-  const std::string wanted = writes() || !typed_ ? std::string() : lower(last_part());
+  const std::string wanted = writes() || !typed_ ? std::string() : lower_case(last_part());
+  filtered_ = workspace.places.listing.value();
   rows_.clear();
   if (typed_ && folder_part() != listed_) return;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (wanted.empty() ? writes() || entries[i].folder || entries[i].model
-                       : lower(entries[i].name).find(wanted) != std::string::npos)
+                       : lower_case(entries[i].name).find(wanted) != std::string::npos)
       rows_.push_back(i);
   if (!wanted.empty())
     std::stable_partition(rows_.begin(), rows_.end(),
-                          [&](std::size_t i) { return lower(entries[i].name).starts_with(wanted); });
+                          [&](std::size_t i) { return lower_case(entries[i].name).starts_with(wanted); });
   if (current_ >= rows_.size()) current_ = 0;
 }
 
@@ -215,7 +209,8 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
     text(writes() ? asked_.title : "Open a model");
   }
   take_listing(workspace);
-  filter(workspace);  // what Enter in the line means is about the list that is drawn
+  // what Enter in the line means is about the list that is there now
+  if (filtered_ != workspace.places.listing.value()) filter(workspace);
   const bool typing = draw_path(workspace, ui);
   follow_typing(workspace);
   filter(workspace);
@@ -270,12 +265,12 @@ void FileBrowser::complete(ImGuiInputTextCallbackData& field) const {
   const std::string now(field.Buf, static_cast<std::size_t>(field.BufTextLen));
   const std::size_t slash = now.rfind('/');
   const std::string typed = now == listed_ ? "" : now.substr(slash == std::string::npos ? 0 : slash + 1);
-  if (now == listed_ || folder_part() != listed_) return;
+  if (now == listed_ || folder_part() != listed_ || !filtered_) return;
   std::string common;
   std::size_t count = 0;
   bool folder = false;
-  for (const FolderEntry& entry : entries_->entries) {
-    if (!lower(entry.name).starts_with(lower(typed))) continue;
+  for (const FolderEntry& entry : filtered_->entries) {
+    if (!lower_case(entry.name).starts_with(lower_case(typed))) continue;
     if (count++ == 0) {
       common = entry.name;
       folder = entry.folder;
@@ -298,7 +293,6 @@ bool FileBrowser::draw_path(Workspace& workspace, const Ui& ui) {
   ImGui::SetNextItemWidth(-ui.px(1));
   if (focus_) ImGui::SetKeyboardFocusHere();
   focus_ = false;
-  entries_ = &workspace.places.folder();
   const bool entered = ImGui::InputTextWithHint(
       "##path", "a file, a model folder or org/name", &path_,
       ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll |

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -173,7 +174,7 @@ class FileBrowser {
   std::vector<std::size_t> rows_;  // the entries that are listed
   std::size_t current_ = 0;        // among rows_
   bool scroll_ = false;
-  const FolderListing* entries_ = nullptr;  // while the path line is drawn, for its completion
+  std::shared_ptr<const FolderListing> filtered_;  // the one that rows_ are of
 };
 
 }  // namespace loadline::gui

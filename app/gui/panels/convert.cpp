@@ -17,7 +17,6 @@
 #include <utility>
 
 #include <fmt/core.h>
-#include <imgui_stdlib.h>
 
 namespace loadline::gui {
 namespace {
@@ -220,13 +219,8 @@ void ConvertPanel::draw_option(const Document& document, const Ui& ui,
 }
 
 void ConvertPanel::draw_target(Workspace& workspace, const Ui& ui) {
-  const float browse = text_width("Browse") + 2 * ImGui::GetStyle().FramePadding.x + ui.px(6);
-  ImGui::SetNextItemWidth(field(ui, kind() == exporters::OutputKind::folder ? "Folder" : "File", kLabels) -
-                          browse);
-  ImGui::InputText("##out", &out_);
-  if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(out_));
-  ImGui::SameLine(0, ui.px(6));
-  if (button(ui, "Browse"))
+  const bool folder = kind() == exporters::OutputKind::folder;
+  if (path_field(ui, folder ? "Folder" : "File", kLabels, out_))
     workspace.services.requests.add(OpenBrowser{std::string(kAsker), "Write the model to", out_});
 }
 

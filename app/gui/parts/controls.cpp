@@ -177,6 +177,16 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
   return combo(ui, id, width, preview, views, current);
 }
 
+bool path_field(const Ui& ui, std::string_view label, float share, std::string& path) {
+  constexpr std::string_view kBrowse = "Browse";
+  const float browse = text_width(kBrowse) + 2 * ImGui::GetStyle().FramePadding.x + ui.px(6);
+  ImGui::SetNextItemWidth(field(ui, label, share) - browse);
+  ImGui::InputText("##path", &path);
+  if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) tooltip(ui, shown(path));
+  ImGui::SameLine(0, ui.px(6));
+  return button(ui, kBrowse);
+}
+
 namespace {
 
 // The one slider into which a number is typed.

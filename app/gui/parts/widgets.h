@@ -223,6 +223,9 @@ void label_before(const Ui& ui, std::string_view label, float width, bool contin
 // A label in the first `share` of a line; the control is drawn next. Returns the width left for the control.
 float field(const Ui& ui, std::string_view label, float share = 0.5f);
 
+// A field for a path, with a button that looks for one: true when that was pressed.
+bool path_field(const Ui& ui, std::string_view label, float share, std::string& path);
+
 // Continues the line if `needed` more pixels fit on it; else the next item begins a new one.
 bool continue_line(const Ui& ui, float spacing, float needed);
 
