@@ -71,6 +71,37 @@ Name::Name(std::string_view text) {
   *this = Name(make_block(bytes_of(text), 1), 0, text);
 }
 
+namespace {
+
+// By text: the position of a longer one of at most `most` bytes that begins with it, or its own. Files list
+// "a.weight" right before "a.weight_scale", or all scales first and then the weights in the same order.
+std::vector<std::uint32_t> longer_texts(std::span<const std::string_view> texts, std::size_t most) {
+  constexpr std::size_t kTries = 4;
+  std::vector<std::uint32_t> longer(texts.size());
+  std::size_t next = 0;  // behind the last that was found before its beginning
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    longer[i] = static_cast<std::uint32_t>(i);
+    const std::string_view text = texts[i];
+    const auto begins = [&](std::size_t at) {
+      return texts[at].size() > text.size() && texts[at].size() <= most && texts[at].starts_with(text);
+    };
+    if (text.empty()) continue;
+    if (i + 1 < texts.size() && begins(i + 1)) {
+      longer[i] = static_cast<std::uint32_t>(i + 1);
+      continue;
+    }
+    for (std::size_t at = next; at < std::min(i, next + kTries); ++at) {
+      if (!begins(at)) continue;
+      longer[i] = static_cast<std::uint32_t>(at);
+      next = at + 1;
+      break;
+    }
+  }
+  return longer;
+}
+
+}  // namespace
+
 std::vector<Name> Name::many(std::span<const std::string_view> texts) {
   constexpr std::size_t kMostBlock = kMostAt + std::size_t{1};  // the last text begins before it
   const auto place_for = [](std::size_t bytes, std::size_t count) -> std::pair<Block*, std::size_t> {
@@ -99,15 +130,20 @@ std::vector<Name> Name::many(std::span<const std::string_view> texts) {
       names.emplace_back(texts[begin++]);
       continue;
     }
-    auto [block, at] = place_for(bytes, filled);
-    for (; begin < end; ++begin) {
-      if (texts[begin].empty()) {
-        names.emplace_back();
-        continue;
-      }
-      names.push_back(Name(block, at, texts[begin]));
-      at += bytes_of(texts[begin]);
+    const auto some = texts.subspan(begin, end - begin);
+    std::vector<std::uint32_t> longer = longer_texts(some, kLong - 1);
+    std::vector<std::uint32_t> places(some.size());
+    std::uint32_t used = 0;
+    for (std::size_t i = 0; i < some.size(); ++i)
+      if (longer[i] == i && !some[i].empty())
+        places[i] = std::exchange(used, used + static_cast<std::uint32_t>(bytes_of(some[i])));
+    const auto [block, from] = place_for(used, filled);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      std::size_t of = i;
+      while (longer[of] != of) of = longer[of] = longer[longer[of]];  // to ever longer ones
+      names.push_back(some[i].empty() ? Name() : Name(block, from + places[of], some[i]));
     }
+    begin = end;
   }
   return names;
 }

@@ -87,7 +87,7 @@ struct Walk {
 // from the first string, the others from what looks like a string further on. Those count if the walk before
 // arrives there.
 std::optional<Walk> walk_strings(std::span<const char> piece) {
-  constexpr std::uint64_t kLength = 8, kShort = 1 << 8, kLong = 1 << 16;
+  constexpr std::uint64_t kLength = 8, kShort = 1 << 6, kLong = 1 << 16;
   constexpr std::size_t kWalks = 8;
   const auto length = [&](std::uint64_t at) {
     std::uint64_t value = 0;

@@ -9,6 +9,7 @@
 #include "tests/bench/open_cases.h"
 #include "tests/support/builders.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -27,13 +28,15 @@ void print_memory(const std::string& path) {
 }
 
 int show_memory(const std::string& path) {
+  const std::uint64_t before = io::read_process_memory().rss_anon;
   const std::uint64_t read_before = io::read_bytes_counter();
   const graph::MetaGraph graph = importers::open_model(path, {});
   const std::uint64_t read = io::read_bytes_counter() - read_before;
   const auto memory = io::read_process_memory();
-  fmt::print("  after opening: {} resident, {} of it anonymous; {} at most; {} read\n",
+  fmt::print("  after opening: {} resident, {} of it anonymous, {} more than before; {} at most; {} read\n",
              format_bytes(memory.rss_anon + memory.rss_file + memory.rss_shmem),
-             format_bytes(memory.rss_anon), format_bytes(bench::peak_rss()), format_bytes(read));
+             format_bytes(memory.rss_anon), format_bytes(memory.rss_anon - std::min(before, memory.rss_anon)),
+             format_bytes(bench::peak_rss()), format_bytes(read));
   return 0;
 }
 

@@ -377,6 +377,38 @@ TEST(Name, ManyShareWithoutDependingOnEachOther) {
   EXPECT_EQ(kept[1], texts[39'999]);
 }
 
+// Texts that other texts of the list begin with, in the orders of real files and in any other.
+TEST(Name, TextsThatAreBeginningsOfOthersAreKept) {
+  const auto keeps = [](const std::vector<std::string>& texts) {
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    std::vector<graph::Name> names = graph::Name::many(views);
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      if (names[i] != texts[i] || names[i].hash() != graph::name_hash(texts[i])) return false;
+    const std::vector<graph::Name> last(names.end() - 1, names.end());
+    names.clear();
+    return last[0] == texts.back();
+  };
+  std::vector<std::string> weights, scales;
+  for (int i = 0; i < 500; ++i) {
+    weights.push_back("experts." + std::to_string(i) + ".weight");
+    scales.push_back(weights.back() + "_scale_inv");
+  }
+  const auto joined = [](std::vector<std::string> first, const std::vector<std::string>& then) {
+    first.insert(first.end(), then.begin(), then.end());
+    return first;
+  };
+  EXPECT_TRUE(keeps(joined(scales, weights)));
+  EXPECT_TRUE(keeps(joined(weights, scales)));
+  std::vector<std::string> nested;  // each begins with all before it, up to names of another kind
+  for (std::size_t i = 0; i < 5'000; ++i) nested.emplace_back(i, 'n');
+  EXPECT_TRUE(keeps(nested));
+  std::ranges::reverse(nested);
+  EXPECT_TRUE(keeps(nested));
+  std::vector<std::string> mixed = joined(joined(weights, nested), scales);
+  std::ranges::shuffle(mixed, std::mt19937(5));
+  EXPECT_TRUE(keeps(mixed));
+}
+
 // Short lists of texts share memory with those made before and after them, also on other threads.
 TEST(Name, ListsMadeOneAfterAnotherAreIndependent) {
   const auto text = [](int list, std::size_t i) {
