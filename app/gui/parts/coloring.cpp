@@ -12,10 +12,10 @@ namespace loadline::gui {
 
 namespace {
 
-// The ramp between the first layer and the last.
-void ramp_legend(const Ui& ui, const std::string& last) {
+// The ramp between the first layer, or file, and the last.
+void ramp_legend(const Ui& ui, const std::string& first, const std::string& last) {
   const FontScope font(ui.fonts.small);
-  text("layer 0");
+  text(first);
   ImGui::SameLine(0, ui.px(8));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   constexpr int kSteps = 24;
@@ -57,11 +57,11 @@ void for_legend_rows(const Ui& ui, const Model& model, ColorBy mode, const Model
             std::string(graph::dtype_info(model.dtypes[i].dtype).name), format_bytes(model.dtypes[i].bytes));
   } else if (mode == ColorBy::layer) {
     entry(-1, theme.neutral, std::string("not in a layer"), std::string());
-  } else {
+  } else if (!has_file_ramp(model, theme)) {
     for (std::size_t i = 0; i < model.graph->files.size(); ++i)
       if (model.bytes_of_file[i] > 0)
-        entry(static_cast<int>(i), theme.category(i), elided_front(shown(file_stem(model, i)), ui.px(190)),
-              std::string());
+        entry(static_cast<int>(i), file_color(model, theme, i),
+              elided_front(shown(file_stem(model, i)), ui.px(190)), std::string());
   }
 }
 
@@ -71,7 +71,16 @@ int coloring_legend(const Ui& ui, const Model& model, ColorBy mode, const ModelD
                     int lines) {
   int hovered = -1;
   if (mode == ColorBy::layer && model.layer_count > 0) {
-    ramp_legend(ui, fmt::format("layer {}", model.layer_count - 1));
+    ramp_legend(ui, "layer 0", fmt::format("layer {}", model.layer_count - 1));
+    first = false;
+  }
+  if (mode == ColorBy::shard && has_file_ramp(model, *ui.theme)) {
+    const auto name = [&](std::size_t file) {
+      return elided_front(shown(file_stem(model, file)), ui.px(190));
+    };
+    std::size_t begin = 0;  // an index comes before the files with weights
+    while (begin + 1 < model.bytes_of_file.size() && model.bytes_of_file[begin] == 0) ++begin;
+    ramp_legend(ui, name(begin), name(model.bytes_of_file.size() - 1));
     first = false;
   }
   for_legend_rows(

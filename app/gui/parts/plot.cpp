@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include <imgui.h>
 
@@ -210,7 +213,58 @@ Paint layer_paint(const Model& model, const Theme& theme, int layer) {
   return {layer, theme.ramp(static_cast<double>(layer) / std::max(1, model.layer_count - 1))};
 }
 
+// Calls `take(tensor, bytes)` for all tensors of a module.
+template <typename Take>
+void for_tensors_of(const Model& model, graph::NodeId module, Take take) {
+  for (std::vector<graph::NodeId> below = {module}; !below.empty();) {
+    const graph::ModuleNode& node = model.tree.node(below.back());
+    below.pop_back();
+    below.insert(below.end(), node.children.begin(), node.children.end());
+    if (node.tensor) take(*node.tensor, graph::tensor_bytes(*model.graph, model.tensor(*node.tensor)));
+  }
+}
+
+// Of what holds at least half of the module's bytes.
+Paint most_common_paint(const Model& model, const Theme& theme, ColorBy mode, graph::NodeId module) {
+  std::map<int, std::pair<std::uint64_t, Paint>> found;
+  std::uint64_t all = 0;
+  for_tensors_of(model, module, [&](graph::TensorId tensor, std::uint64_t bytes) {
+    const Paint paint = paint_of(model, theme, mode, tensor);
+    auto& [sum, first] = found[paint.category];
+    sum += bytes, all += bytes, first = paint;
+  });
+  for (const auto& [category, part] : found)
+    if (part.first >= all - part.first) return part.second;
+  return {-1, theme.neutral};
+}
+
+double place_of_file(const Model& model, std::size_t file) {
+  return static_cast<double>(file) /
+         static_cast<double>(std::max<std::size_t>(2, model.graph->files.size()) - 1);
+}
+
+// The middle of the files that hold a module, along the ramp.
+Paint middle_file_paint(const Model& model, const Theme& theme, graph::NodeId module) {
+  double sum = 0, all = 0;
+  for_tensors_of(model, module, [&](graph::TensorId tensor, std::uint64_t bytes) {
+    const graph::FileId file = model.graph->storage(model.tensor(tensor).storage).file;
+    if (file == graph::kNoFile) return;
+    sum += place_of_file(model, graph::index(file)) * static_cast<double>(bytes);
+    all += static_cast<double>(bytes);
+  });
+  return {-1, all > 0 ? theme.ramp(sum / all) : theme.neutral};
+}
+
 }  // namespace
+
+bool has_file_ramp(const Model& model, const Theme& theme) {
+  return model.graph->files.size() > theme.categories.size();
+}
+
+ImU32 file_color(const Model& model, const Theme& theme, std::size_t file) {
+  if (!has_file_ramp(model, theme)) return theme.category(file);
+  return theme.ramp(place_of_file(model, file));
+}
 
 Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, graph::TensorId id) {
   const std::size_t i = graph::index(id);
@@ -228,7 +282,7 @@ Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, graph::Tens
     case ColorBy::shard: {
       const graph::FileId file = model.graph->storage(model.tensor(id).storage).file;
       if (file == graph::kNoFile) return {-1, theme.neutral};
-      return {static_cast<int>(graph::index(file)), theme.category(graph::index(file))};
+      return {static_cast<int>(graph::index(file)), file_color(model, theme, graph::index(file))};
     }
   }
   return {};
@@ -273,6 +327,8 @@ Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, grap
     if (layer && *layer < static_cast<std::uint64_t>(model.layer_count))
       return layer_paint(model, theme, static_cast<int>(*layer));
   }
+  if (mode == ColorBy::shard && has_file_ramp(model, theme)) return middle_file_paint(model, theme, node);
+  if (mode == ColorBy::shard || mode == ColorBy::dtype) return most_common_paint(model, theme, mode, node);
   return {-1, theme.neutral};
 }
 

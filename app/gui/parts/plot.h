@@ -95,7 +95,11 @@ Paint paint_of(const Model& model, const Theme& theme, ColorBy mode, graph::Tens
 ImU32 diff_color(const Theme& theme, DiffKind kind);
 Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::TensorId id);
 Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::NodeId module);
-// The paint of a module whose tensors are too small to draw: by the role or layer in its path.
+// With more files than there are colors, the files have a ramp from the first to the last.
+bool has_file_ramp(const Model& model, const Theme& theme);
+ImU32 file_color(const Model& model, const Theme& theme, std::size_t file);
+// The paint of a module whose tensors are too small to draw: by the role or layer in its path, or the type or
+// file of at least half of its bytes.
 Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, graph::NodeId node);
 // The legend of the colors that the map and the strips of files share: at the cursor, or behind the last item
 // unless it is `first`; in at most so many lines, without the rows that have no more room. Returns the

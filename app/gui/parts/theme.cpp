@@ -103,6 +103,13 @@ ImFont* add_font(std::string_view file, float pixels, std::span<const ImWchar> r
                                                     &config, ranges.data());
 }
 
+// `t` in [0, 1] of the way along a line of colors.
+ImU32 along(std::span<const std::uint32_t> colors, double t) {
+  const double at = std::clamp(t, 0.0, 1.0) * static_cast<double>(colors.size() - 1);
+  const auto below = std::min(static_cast<std::size_t>(at), colors.size() - 2);
+  return mix(rgb(colors[below]), rgb(colors[below + 1]), static_cast<float>(at - static_cast<double>(below)));
+}
+
 void set_colors(const Theme& theme, ImGuiStyle& style) {
   const auto set = [&](ImGuiCol id, ImU32 color) {
     style.Colors[id] = ImGui::ColorConvertU32ToFloat4(color);
@@ -169,9 +176,14 @@ ImU32 Theme::dtype(graph::DType type) const {
       {graph::DType::f8_e5m2fnuz, 2},
       {graph::DType::f8_e8m0, 2},
   });
-  // opaque, boolean, integer, floating, complex, text, block
-  constexpr std::array<std::size_t, 7> kByKind = {7, 4, 4, 7, 3, 7, 1};
+  // opaque, boolean, integer, floating, complex, text
+  constexpr std::array<std::size_t, 6> kByKind = {7, 4, 4, 7, 3, 7};
   if (type == graph::DType::opaque) return neutral;
+  // quantized ones by the bits of a number, of which they have 1 to 9: the more, the lighter
+  static constexpr std::array<std::uint32_t, 6> kByBits = {0x3B1054, 0x6A2A86, 0x9C4BA6,
+                                                           0xC973BE, 0xE09CCB, 0xF0C0DE};
+  if (const graph::DTypeInfo& info = graph::dtype_info(type); info.kind == graph::DTypeKind::block)
+    return along(kByBits, (8.0 * info.block_bytes / info.block_elements - 1) / 8);
   for (const auto& [own, place] : kOwn)
     if (own == type) return categories[place];
   return categories[kByKind[static_cast<std::size_t>(graph::dtype_info(type).kind)]];
@@ -180,10 +192,7 @@ ImU32 Theme::dtype(graph::DType type) const {
 ImU32 Theme::ramp(double t) const {
   static constexpr std::array<std::uint32_t, 7> kCividis = {0x1A3A6E, 0x3D4F74, 0x61656F, 0x807D75,
                                                             0xA49973, 0xCBB760, 0xFBE24B};
-  const double at = std::clamp(t, 0.0, 1.0) * (kCividis.size() - 1);
-  const auto below = std::min(static_cast<std::size_t>(at), kCividis.size() - 2);
-  return mix(rgb(kCividis[below]), rgb(kCividis[below + 1]),
-             static_cast<float>(at - static_cast<double>(below)));
+  return along(kCividis, t);
 }
 
 double contrast(ImU32 a, ImU32 b) {
