@@ -118,13 +118,16 @@ void verdict_cell(const Document& document, const Ui& ui, const load::LoadRow& r
                short_verdict(ui, row, document.load.comparison.value()->answer.bound->memory.budget, room));
 }
 
+bool is_asked(const load::LoadRow& row, const Asked& asked) {
+  return row.method == &shown_method(asked) && row.order == shown_order(asked);
+}
+
 float row_height(const Ui& ui) { return ImGui::GetTextLineHeight() + ui.px(2.5f); }
 
 void draw_row(Workspace& workspace, const Ui& ui, const load::LoadRow& row, std::size_t at, double most) {
   Document& document = workspace.document();
   const IdScope scope(at);
-  const bool chosen =
-      &shown_method(document.load.asked()) == row.method && shown_order(document.load.asked()) == row.order;
+  const bool chosen = is_asked(row, document.load.asked());
   if (table_row(chosen, row_height(ui))) choose_row(workspace, row);
   if (is_right_clicked()) document.select_for_menu(LoadOf{std::string(row.method->id), row.order});
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
@@ -231,9 +234,7 @@ void MethodsTable::agree_on_sort(CompareSort& sort) {
 void MethodsTable::move_choice(Workspace& workspace, const Ui& ui) {
   const auto& rows = workspace.document().load.comparison.value()->answer.rows;
   const Asked& asked = workspace.document().load.asked();
-  const auto chosen = std::ranges::find_if(at_, [&](std::size_t i) {
-    return rows[i].method == &shown_method(asked) && rows[i].order == shown_order(asked);
-  });
+  const auto chosen = std::ranges::find_if(at_, [&](std::size_t i) { return is_asked(rows[i], asked); });
   std::optional<std::size_t> at;
   if (chosen != at_.end()) at = static_cast<std::size_t>(chosen - at_.begin());
   if (const auto now = row_by_keys(ui, at, at_.size())) {
@@ -257,6 +258,7 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   const auto& context = document.load.comparison.value()->answer.context;
   const bool contexts = context && context->missing.empty();
   const float width = size.x - (contexts ? ui.px(80) : 0);  // for the columns that there is room for
+  float fixed = 0;                                          // the width of the columns that do not stretch
   // in the order of kColumns
   const auto column = [&](const char* title, float room, load::RowSort sort, bool there,
                           bool stretch = false) {
@@ -264,6 +266,8 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
         stretch ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed;
     if (!there && workspace.settings.compare_sort.by != sort) flags |= ImGuiTableColumnFlags_Disabled;
     ImGui::TableSetupColumn(title, flags, stretch ? room : ui.px(room), sort_id(sort));
+    if (!stretch && (flags & ImGuiTableColumnFlags_Disabled) == 0)
+      fixed += ui.px(room) + 2 * ImGui::GetStyle().CellPadding.x;
   };
   column("Method", 150, load::RowSort::method, true);
   column("Order", 70, load::RowSort::order, document.load.asked().every_order);
@@ -277,12 +281,18 @@ void MethodsTable::draw(Workspace& workspace, const Ui& ui, ImVec2 size) {
   column("Time", 62, load::RowSort::time, width >= ui.px(560));
   column("Context", 64, load::RowSort::context, contexts);
   const bool verdicts = bound.judged() || has_refusal(document.load.comparison.value()->answer.rows);
+  constexpr float kLawRoom = 260;  // the law of the chosen method also stands below the table
   column(verdicts ? "Verdict###verdict" : fmt::format("{}###verdict", kPeakLaw).c_str(), 1,
-         load::RowSort::verdict, true, true);
-  ImGui::TableSetupScrollFreeze(1, 1);
+         load::RowSort::verdict, verdicts || width - fixed >= ui.px(kLawRoom), true);
+  // the chosen row stands above the others, which scroll
+  const auto& rows = document.load.comparison.value()->answer.rows;
+  const auto used = std::ranges::find_if(
+      rows, [&](const load::LoadRow& row) { return is_asked(row, document.load.asked()); });
+  ImGui::TableSetupScrollFreeze(1, used == rows.end() ? 1 : 2);
   draw_headers(ui);
   agree_on_sort(workspace.settings.compare_sort);
   refresh(workspace);
+  if (used != rows.end()) draw_row(workspace, ui, *used, rows.size(), most_);
   move_choice(workspace, ui);
   if (at_.empty()) {
     ImGui::TableNextRow();
