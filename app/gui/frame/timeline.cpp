@@ -119,7 +119,8 @@ void TimelinePanel::refresh(const Workspace& workspace) {
     if (axis == view::RunAxis::seconds) outline->length = key.length;
   }
   plot_.set_curves(std::move(curves), {{weights, "weights"}, {2 * weights, "2 x weights"}});
-  plot_.set_ghost(std::move(outline));
+  plot_.set_ghost(std::move(outline),
+                  ghost_ == beside ? std::string(document.load.beside_method()) : "as advised");
 }
 
 void TimelinePanel::draw_content(Workspace& workspace, const Ui& ui) {

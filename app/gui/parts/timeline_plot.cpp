@@ -247,8 +247,9 @@ void TimelinePlot::take_samples(const load::SampleLog::Entries& samples) {
   samples_stale_ = true;
 }
 
-void TimelinePlot::set_ghost(std::optional<TimelineCurves> ghost) {
+void TimelinePlot::set_ghost(std::optional<TimelineCurves> ghost, std::string label) {
   ghost_ = std::move(ghost);
+  ghost_label_ = std::move(label);
   columns_ = 0;
 }
 
@@ -384,6 +385,33 @@ void TimelinePlot::draw_excess(const Ui& ui, const Lane& lane, const Columns& co
   }
 }
 
+void TimelinePlot::draw_ghost(const Ui& ui, const Lane& lane, const Columns& columns) {
+  if (columns.empty()) return;
+  const float each = (lane.right - lane.left) / static_cast<float>(columns.size());
+  const auto place = [&](std::size_t i) {
+    return ImVec2{lane.left + (static_cast<float>(i) + 0.5f) * each, lane.y(columns[i].high)};
+  };
+  const auto on = static_cast<std::size_t>(ui.px(7)), period = static_cast<std::size_t>(ui.px(11));
+  for (std::size_t i = 1; i < columns.size(); ++i)
+    if (i % period < on)
+      ImGui::GetWindowDrawList()->AddLine(place(i - 1), place(i), ui.theme->text, ui.px(1.5f));
+  const FontScope font(ui.fonts.small);
+  const auto highest = std::ranges::max_element(columns, {}, [](const auto& column) { return column.high; });
+  const ImVec2 at = place(static_cast<std::size_t>(highest - columns.begin()));
+  const std::string words =
+      elided(fmt::format("{}: {}", ghost_label_, format_bytes(static_cast<std::uint64_t>(highest->high))),
+             ui.px(320));
+  const ImVec2 size = {text_width(words) + ui.px(12), ImGui::GetFontSize() + ui.px(4)};
+  // beside the highest place, on the side with room, and inside the lane
+  const float left = at.x + ui.px(8) + size.x < lane.right ? at.x + ui.px(8) : at.x - ui.px(8) - size.x;
+  const float top =
+      std::clamp(at.y + ui.px(4), std::min(lane.base, lane.far), std::max(lane.base, lane.far) - size.y);
+  const PlotArea flag = {{left, top}, {left + size.x, top + size.y}};
+  flags_.push_back(flag);
+  ImGui::GetWindowDrawList()->AddRectFilled(flag.low, flag.high, ui.theme->raised, ui.px(5));
+  put_text(flag.low + ImVec2{ui.px(6), ui.px(2)}, ui.theme->text, words);
+}
+
 void TimelinePlot::draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color, float width,
                              std::optional<double> until) const {
   if (columns.empty()) return;
@@ -405,14 +433,18 @@ void TimelinePlot::draw_line(const Ui& ui, const Lane& lane, const Columns& colu
 void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const TimelineSide& side) {
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize();
-  // labels stand beside the plot; a line whose label has no room is known by its height
+  // labels stand beside the plot, and move below or above others; a line whose label has no room is known by
+  // its height
   const auto label = [&](float y, ImU32 color, const std::string& words) {
     const float low = std::min(lane.base, lane.far) - line, high = std::max(lane.base, lane.far) + line;
-    const float top = std::clamp(y - line / 2, low, high - line);
-    const PlotArea place = {{lane.right, top}, {lane.right + ui.px(kLevelLabels), top + line}};
-    if (std::ranges::any_of(labels_, [&](const PlotArea& other) { return place.overlaps(other); })) return;
-    labels_.push_back(place);
-    put_text({lane.right + ui.px(6), top}, color, words);
+    for (const float by : {0.0f, line, -line, 2 * line, -2 * line}) {
+      const float top = std::clamp(y - line / 2 + by, low, high - line);
+      const PlotArea place = {{lane.right, top}, {lane.right + ui.px(kLevelLabels), top + line}};
+      if (std::ranges::any_of(labels_, [&](const PlotArea& other) { return place.overlaps(other); }))
+        continue;
+      labels_.push_back(place);
+      return put_text({lane.right + ui.px(6), top}, color, words);
+    }
   };
   if (side.budget) {
     const auto bytes = static_cast<double>(*side.budget);
@@ -421,7 +453,8 @@ void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const Ti
     if (inside) paint_budget_line(ui, lane.left, lane.right, y);
     const std::string_view beyond = inside ? "" : lane.far < lane.base ? "\xE2\x86\x91 " : "\xE2\x86\x93 ";
     const std::string figure = fmt::format("{}{}", beyond, tick_label(*side.budget));
-    const std::string words = figure + " budget";
+    const std::string words = "budget " + figure;
+    if (text_width(words) > ui.px(kLevelLabels - 6)) label(y, ui.theme->text, "budget");
     label(y, ui.theme->text, text_width(words) > ui.px(kLevelLabels - 6) ? figure : words);
   }
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
@@ -450,7 +483,7 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
       while (counted > 0 && side.spaces[counted - 1] == plan::Space::page_cache) --counted;
       if (counted > 0) draw_excess(ui, places[i], columns.sums[counted - 1], *side.budget);
     }
-    draw_line(ui, places[i], columns.ghost, ui.theme->text, 1.5f);
+    draw_ghost(ui, places[i], columns.ghost);
     draw_line(ui, places[i], columns.measured, ui.theme->highlight, 2.0f);
     if (i > 0) continue;
     draw_line(ui, places[i], process_columns_, ui.theme->good, 1.6f, curves_.sampled_until);

@@ -99,8 +99,8 @@ class TimelinePlot {
   const TimelineCurves& curves() const { return curves_; }
   // As gui::take_samples(), of the curves that are set.
   void take_samples(const load::SampleLog::Entries& samples);
-  // Another load's curves, drawn as outlines over these; none: nothing.
-  void set_ghost(std::optional<TimelineCurves> ghost);
+  // Another load's curves, drawn over these as dashed outlines with a label; none: nothing.
+  void set_ghost(std::optional<TimelineCurves> ghost, std::string label);
 
   struct Frame {
     PlotArea area;  // inside the axes
@@ -145,12 +145,14 @@ class TimelinePlot {
                    const SideColumns& columns) const;
   void draw_excess(const Ui& ui, const Lane& lane, const Columns& columns, std::uint64_t budget) const;
   // `until`: x at which the line ends.
+  void draw_ghost(const Ui& ui, const Lane& lane, const Columns& columns);
   void draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color, float width,
                  std::optional<double> until = {}) const;
   void draw_lines_of_levels(const Ui& ui, const Lane& lane, const TimelineSide& side);
 
   TimelineCurves curves_;
   std::optional<TimelineCurves> ghost_;
+  std::string ghost_label_;
   std::vector<TimelineLevel> levels_;
   PlotRange columns_range_;
   std::size_t columns_ = 0;
