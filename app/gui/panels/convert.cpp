@@ -31,6 +31,20 @@ exporters::ConvertRequest first_request() {
   return request;
 }
 
+// The bytes to write and those that the disk has free, where both are known.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> room_of(const Workspace& workspace) {
+  const Document& document = workspace.document();
+  if (!workspace.transfers.disk.value() || document.model->shapes_only) return std::nullopt;
+  if (!document.checks.convert_fit.value()) return std::nullopt;
+  return std::pair(exporters::total_bytes(document.checks.convert_fit.value()->layout),
+                   workspace.transfers.disk.value()->available);
+}
+
+bool has_room(const Workspace& workspace) {
+  const auto room = room_of(workspace);
+  return !room || room->first <= room->second;
+}
+
 // What comparing the output with its source has found.
 void draw_check(const ConversionCheck& check, const Ui& ui) {
   const bool same = check.equal == check.weights;
@@ -97,6 +111,7 @@ class ConvertPanel final : public Panel {
   std::string out_;
   std::string suggested_;  // if out_ equals it, the user has typed no other path
   JobProgress progress_;
+  float foot_ = 0;        // the height of what stands below the options
   std::string measured_;  // the output path whose disk was measured last
 };
 
@@ -161,7 +176,14 @@ void ConvertPanel::draw_content(Workspace& workspace, const Ui& ui) {
   const float form = std::min(ui.px(540), ImGui::GetContentRegionAvail().x * 0.6f);
   {
     const CardScope card(ui, "form", {form, 0});
-    draw_form(workspace, ui);
+    const float foot = std::clamp(foot_, ui.px(44), ImGui::GetContentRegionAvail().y / 2);
+    {
+      const ChildScope options("options", {0, ImGui::GetContentRegionAvail().y - foot});
+      draw_form(workspace, ui);
+    }
+    const float top = ImGui::GetCursorPosY();
+    draw_start(workspace, ui);
+    foot_ = ImGui::GetCursorPosY() - top + ImGui::GetStyle().ItemSpacing.y;
   }
   ImGui::SameLine(0, ui.px(12));
   const CardScope card(ui, "summary", {0, 0});
@@ -228,7 +250,11 @@ void ConvertPanel::draw_start(Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Model& model = *document.model;
   const bool busy = workspace.transfers.conversion.busy();
-  const bool usable = use_misfit(model).empty() && document.checks.convert_fit.error_text().empty() && !busy;
+  // a source that is consumed makes room for its copy
+  const bool room = has_room(workspace) || request_.write.consume;
+  const bool usable =
+      use_misfit(model).empty() && document.checks.convert_fit.error_text().empty() && !busy && room;
+  if (request_.write.consume) paragraph(ui, "The files of the source are removed.", ui.theme->warning);
   if (button(ui, busy ? "Converting" : "Convert", ButtonKind::primary, usable))
     workspace.attempt([&] { workspace.transfers.convert(workspace.document(), task()); });
   if (const auto& planned = document.checks.convert_fit.value(); planned && usable) {
@@ -240,6 +266,7 @@ void ConvertPanel::draw_start(Workspace& workspace, const Ui& ui) {
     badge_line(ui, "exists", ui.theme->warning, "The file is there already.", ui.theme->text);
     if (button(ui, "Replace it")) request_.write.overwrite = true;
   }
+  if (!room) text_colored(ui.theme->bad, "The disk has too little room.");
   if (const std::string why = use_misfit(model); !why.empty())
     paragraph(ui, "Cannot be converted: " + shown(why), ui.theme->bad);
   else if (!document.checks.convert_fit.error_text().empty())
@@ -257,8 +284,6 @@ void ConvertPanel::draw_form(Workspace& workspace, const Ui& ui) {
   for (const std::string_view id : {kFormat, kType})
     if (takes(id)) draw_option(document, ui, *find_option(exporters::convert_options(), id));
   draw_target(workspace, ui);
-  ImGui::Dummy({0, ui.px(4)});
-  draw_start(workspace, ui);
   ImGui::Dummy({0, ui.px(8)});
   heading(ui, "More options");
   for (const Option<exporters::ConvertRequest>& option : exporters::convert_options())
@@ -310,11 +335,9 @@ void ConvertPanel::draw_summary(Workspace& workspace, const Ui& ui) {
 
 // Files are written beside their targets first: what they replace frees nothing meanwhile.
 void ConvertPanel::draw_room(const Workspace& workspace, const Ui& ui) {
-  const Document& document = workspace.document();
-  if (!workspace.transfers.disk.value() || document.model->shapes_only) return;
-  if (!document.checks.convert_fit.value()) return;
-  const std::uint64_t needed = exporters::total_bytes(document.checks.convert_fit.value()->layout);
-  const std::uint64_t there = workspace.transfers.disk.value()->available;
+  const auto weighed = room_of(workspace);
+  if (!weighed) return;
+  const auto [needed, there] = *weighed;
   const bool fits = needed <= there;
   badge_line(
       ui, fits ? "ok" : "does not fit", fits ? ui.theme->good : ui.theme->bad,

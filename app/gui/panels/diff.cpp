@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +31,7 @@ std::string whole_text(const DiffSide& side) {
 std::string side_text(DiffKind kind, const std::optional<DiffSide>& side) {
   if (!side) return "-";
   if (kind == DiffKind::shape) return side->shape;
-  if (kind == DiffKind::type) return side->type;
+  if (kind == DiffKind::type) return fmt::format("{}, {}", side->type, format_bytes(side->bytes));
   return whole_text(*side);
 }
 
@@ -57,8 +58,9 @@ class DiffPanel final : public Panel {
   std::size_t kind_ = kAll;
   std::shared_ptr<const ModelDiff> listed_;
   std::size_t listed_kind_ = kAll;
-  std::vector<std::size_t> rows_;  // positions in the diff
-  std::optional<std::size_t> at_;  // the row that the arrows came to
+  std::vector<std::size_t> rows_;      // positions in the diff
+  std::array<std::string, 2> titles_;  // of the columns of this model and of the other
+  std::optional<std::size_t> at_;      // the row that the arrows came to
 };
 
 // The panel stays while another model opens, and then compares the two.
@@ -127,6 +129,7 @@ void DiffPanel::draw_choice(Workspace& workspace, const Ui& ui, const std::vecto
     if (choice[i]->model == diff.there()) now = i;
   }
   const std::string preview = now < choice.size() ? names[now] : diff.there() ? diff.there()->name : "";
+  titles_ = {shown(tab_title(workspace, document)), shown(preview)};
   if (const auto picked = combo(ui, "##other", ui.px(220), shown(preview), names, now))
     workspace.attempt([&] { diff.begin(choice[*picked]->model, false); });
   tooltip(ui, diff.there() ? shown(diff.there()->path) : "");
@@ -199,8 +202,7 @@ void DiffPanel::draw_rows(Workspace& workspace, const ModelDiff& diff, const Ui&
     return;
   fixed_column(ui, "Differs in", 88);
   stretched_column("Tensor", 5);
-  stretched_column("Here", 3);
-  stretched_column("There", 3);
+  for (const std::string& title : titles_) stretched_column(title.c_str(), 3);
   if (diff.values) stretched_column("Numbers", 4);
   table_headers(ui);
   move_selection(document, diff, ui);
@@ -237,8 +239,7 @@ void DiffPanel::draw_metadata(const ModelDiff& diff, const Ui& ui) {
                          ImGui::GetContentRegionAvail()))
     return;
   stretched_column("Key", 4);
-  stretched_column("Here", 4);
-  stretched_column("There", 4);
+  for (const std::string& title : titles_) stretched_column(title.c_str(), 4);
   table_headers(ui);
   for_rows_in_sight(diff.metadata.size(), [&](std::size_t i) {
     const inspect::MetadataDifference& row = diff.metadata[i];
