@@ -29,7 +29,8 @@ namespace {
 
 constexpr float kGutter = 164;  // names and sums, at the left
 constexpr float kTitle = 20, kLaneGap = 8;
-constexpr float kLeastRow = 7.5f, kReadableRow = 15, kTallestBlock = 18, kTallestModule = 52;
+constexpr float kLeastRow = 6, kReadableRow = 15, kTallestBlock = 18, kTallestModule = 52;
+constexpr float kMostModule = 240;  // where nothing else needs the room
 
 struct LoadRow {
   RowKey key;
@@ -203,6 +204,12 @@ void LoadPanel::place_rows(const Ui& ui, float room) {
   }
   const float titles = ui.px(kTitle + kLaneGap) * static_cast<float>(lanes_.size());
   const std::vector<float> given = shared_room(wanted, room - titles);
+  // what is left makes the rows of modules taller: they are pictures of many blocks
+  const auto modules = static_cast<float>(std::ranges::count_if(
+      rows_, [](const LoadRow& row) { return !std::holds_alternative<plan::BlockId>(row.key); }));
+  const float left = room - titles - std::accumulate(given.begin(), given.end(), 0.0f);
+  const float module_height =
+      std::min(ui.px(kMostModule), ui.px(kTallestModule) + std::max(0.0f, left) / std::max(1.0f, modules));
   float top = 0;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     BlockLane& lane = lanes_[i];
@@ -219,7 +226,7 @@ void LoadPanel::place_rows(const Ui& ui, float room) {
     for (std::size_t at = lane.first; at < lane.end; ++at) {
       LoadRow& row = rows_[at];
       const bool block = std::holds_alternative<plan::BlockId>(row.key);
-      const float tallest = ui.px(block ? kTallestBlock : kTallestModule);
+      const float tallest = block ? ui.px(kTallestBlock) : module_height;
       row.height = std::max(least, crowded ? std::min(each, tallest) : tallest);
       row.top = top;
       top += row.height;
