@@ -116,8 +116,10 @@ std::string estimates_text(const load::RequestPass& pass) {
 std::string figures_text(const load::RequestPass& pass) {
   const bool file = pass.model().source == forward::ForwardSource::file;
   const forward::ForwardPeak& peak = pass.figures()->peak;
-  const std::string of = file && !forward::depends_on_tokens(*pass.model().graph)
+  const std::string of = file && !forward::depends_on_request(*pass.model().graph)
                              ? "with the file's own sizes"
+                         : file && !forward::depends_on_tokens(*pass.model().graph)
+                             ? fmt::format("of batch {}", pass.batch())
                              : fmt::format("of {} x {}{}", pass.batch(), counted(pass.sequence(), "token"),
                                            pass.past() == 0 ? "" : fmt::format(" after {}", pass.past()));
   std::string text = fmt::format("Forward pass {}{}:\n", of,
@@ -154,7 +156,7 @@ std::vector<std::string> size_notes(const load::RequestPass& pass) {
   const forward::ForwardModel& model = pass.model();
   if (!pass.figures() || model.source != forward::ForwardSource::file) return {};
   std::vector<std::string> notes;
-  if (!forward::depends_on_tokens(*model.graph))
+  if (!forward::depends_on_request(*model.graph))
     notes.emplace_back("the sizes in the file do not depend on --batch, --seq or --past");
   if (!pass.guessed_sizes().empty())
     notes.push_back(fmt::format("assumed: {}; --dim sets them", list_text(pass.guessed_sizes())));

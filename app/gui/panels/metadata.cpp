@@ -389,7 +389,7 @@ void MetadataPanel::draw_rows(Document& document, const Ui& ui) {
                          ImGui::GetContentRegionAvail()))
     return;
   stretched_column("Key", 5);
-  fixed_column(ui, "Type", 124);
+  fixed_column(ui, "Type", 84);
   stretched_column("Value", 4);
   table_headers(ui);
   move_entry(document, ui);

@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include <fmt/core.h>
@@ -194,13 +195,26 @@ std::vector<std::string> sizes_left_at_1(const graph::ForwardGraph& graph,
   return names;
 }
 
-bool depends_on_tokens(const graph::ForwardGraph& graph) {
-  const auto depends = [](const graph::SizePoly& size) {
-    return size.mentions(graph::kBatch) || size.mentions(graph::kSequence) || size.mentions(graph::kPast);
-  };
+namespace {
+
+bool any_size(const graph::ForwardGraph& graph, const std::function<bool(const graph::SizePoly&)>& is_met) {
   return std::ranges::any_of(graph.values, [&](const graph::Value& value) {
-    return value.shape && std::ranges::any_of(*value.shape, depends);
+    return value.shape && std::ranges::any_of(*value.shape, is_met);
   });
 }
+
+bool mentions_tokens(const graph::SizePoly& size) {
+  return size.mentions(graph::kSequence) || size.mentions(graph::kPast);
+}
+
+}  // namespace
+
+bool depends_on_request(const graph::ForwardGraph& graph) {
+  return any_size(graph, [](const graph::SizePoly& size) {
+    return size.mentions(graph::kBatch) || mentions_tokens(size);
+  });
+}
+
+bool depends_on_tokens(const graph::ForwardGraph& graph) { return any_size(graph, mentions_tokens); }
 
 }  // namespace loadline::forward

@@ -85,6 +85,8 @@ std::vector<std::string> sizes_left_at_1(const graph::ForwardGraph& graph,
                                          std::span<const SizeChoice> choices);
 
 // Whether any value's size depends on the batch, the sequence or the past.
+bool depends_on_request(const graph::ForwardGraph& graph);
+// Whether any depends on the sequence or the past: a model of pictures knows only a batch.
 bool depends_on_tokens(const graph::ForwardGraph& graph);
 
 }  // namespace loadline::forward
