@@ -254,8 +254,12 @@ MatrixSides matrix_sides(const graph::Tensor& tensor) {
   if (count == 0) return {};
   const std::uint64_t per =
       convert::can_measure(tensor.dtype) ? convert::Numbers(tensor.dtype).per_element() : 1;
-  const std::uint64_t last = tensor.shape.empty() ? 1 : tensor.shape.back();
-  return {count / last, last * per};
+  constexpr std::uint64_t kLargestKernel = 15;
+  const bool kernels = tensor.shape.size() >= 3 && tensor.shape.back() <= kLargestKernel;
+  const std::uint64_t rows = kernels                ? tensor.shape.front()
+                             : tensor.shape.empty() ? 1
+                                                    : count / tensor.shape.back();
+  return {rows, count / rows * per};
 }
 
 ValuePicture picture_values(const io::StorageReader& reader, graph::TensorId id, std::size_t height,

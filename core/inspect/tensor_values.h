@@ -44,7 +44,9 @@ void measure_tensors(const io::StorageReader& reader, std::span<const graph::Ten
 // --- The values of a tensor as pictures: a histogram over the values, and a map of cells over the places.
 // Also two tensors against each other.
 
-// A tensor as a matrix: its last dimension, and the product of all others. A complex number is two columns.
+// A tensor as a matrix: its last dimension, and the product of all others; of a convolution's weight, whose
+// last dimension is the side of a kernel, the first, and the product of all others. A complex number is two
+// columns.
 struct MatrixSides {
   std::uint64_t rows = 0, columns = 0;
 };

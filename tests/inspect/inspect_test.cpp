@@ -559,7 +559,7 @@ std::vector<float> ramp(std::size_t count) {
 
 TEST(ValuePicture, CellsAreMeansOfTheirParts) {
   Tensors tensors;
-  const graph::TensorId id = tensors.add(ramp(24), graph::DType::f32, {2, 2, 6});
+  const graph::TensorId id = tensors.add(ramp(24), graph::DType::f32, {4, 6});
   const io::StorageReader reader = tensors.reader();
   const inspect::ValuePicture picture = inspect::picture_values(reader, id, 2, 3, tensors.progress);
   EXPECT_EQ(picture.cells.range, (inspect::CellRange{0, 4, 0, 6}));
@@ -572,6 +572,18 @@ TEST(ValuePicture, CellsAreMeansOfTheirParts) {
   EXPECT_EQ(picture.histogram.counts.front(), 1u);
   EXPECT_EQ(picture.histogram.counts.back(), 1u);
   EXPECT_EQ(tensors.progress.done(), tensors.progress.total());
+}
+
+TEST(ValuePicture, KernelsOfOneOutputAreARow) {
+  const auto sides = [](graph::Shape shape) {
+    const inspect::MatrixSides found = inspect::matrix_sides({"w", graph::DType::f32, std::move(shape)});
+    return std::pair(found.rows, found.columns);
+  };
+  EXPECT_EQ(sides({512, 256, 3, 3}), std::pair(std::uint64_t{512}, std::uint64_t{2304}));
+  EXPECT_EQ(sides({64, 32, 5}), std::pair(std::uint64_t{64}, std::uint64_t{160}));
+  EXPECT_EQ(sides({8, 64, 32}), std::pair(std::uint64_t{512}, std::uint64_t{32})) << "experts, not kernels";
+  EXPECT_EQ(sides({2, 6}), std::pair(std::uint64_t{2}, std::uint64_t{6}));
+  EXPECT_EQ(sides({0, 3, 3}), std::pair(std::uint64_t{0}, std::uint64_t{0}));
 }
 
 TEST(ValuePicture, APartHasCellsOfItsOwn) {
