@@ -19,6 +19,15 @@ namespace loadline::report {
 
 // --- Words verdicts and the limits behind them.
 
+std::string time_text(const load::AdvisedLoad& load) {
+  constexpr double kSame = 1.02;
+  std::string text = fmt::format("about {}", format_seconds(load.seconds));
+  if (load.seconds_of_all > kSame * load.seconds)
+    text += fmt::format("; {} with the {} that are read when they are first used",
+                        format_seconds(load.seconds_of_all), format_bytes(load.unread));
+  return text;
+}
+
 std::string over_text(const load::BudgetVerdict& verdict) {
   std::vector<std::string> parts;
   const auto add = [&](std::string_view what, std::uint64_t over) {

@@ -1,6 +1,7 @@
 // Rows of an answer in words: verdicts, peaks by space, refusals, the gain of orders.
 #pragma once
 
+#include "core/load/answer/advice.h"
 #include "core/load/answer/rows.h"
 
 #include <cstdint>
@@ -23,6 +24,10 @@ std::string verdict_text(const load::LoadRow& row, const load::BoundRequest& bou
 // The memory limits from the target's data sheet, and which of them apply: "On NVIDIA ...: 8.00 GiB of the
 // device's own". Empty if there are none.
 std::string budget_text(const load::BoundRequest& bound);
+
+// "about 4.2 s", and where that does not cover all weights: "; 9.1 s with the 12.00 GiB that are read when
+// they are first used".
+std::string time_text(const load::AdvisedLoad& load);
 
 // --- The peaks of a row by space and by sums of spaces, and the space that tells rows apart.
 

@@ -120,7 +120,10 @@ std::optional<Outcome> exhaustive(const graph::MetaGraph& graph, const load::Adv
           << candidate.method->id;
       if (projection.maps_files && !load::mapping_refusal(graph).empty()) continue;
       if (!load::check_budget(projection, request.bound.memory.budget).fits()) continue;
-      Outcome outcome{&candidate, projection.seconds, load::held_peak(projection.timeline),
+      load::AdvisedLoad timed;
+      load::set_time(timed, projection.seconds, projection.reads.bytes, graph::storage_bytes(graph),
+                     options.costs);
+      Outcome outcome{&candidate, timed.seconds_of_all, load::held_peak(projection.timeline),
                       space.settings(candidate)};
       if (!best || ranks_before(outcome, *best)) best = std::move(outcome);
     } catch (const Error& error) {
@@ -331,6 +334,51 @@ TEST(Advice, EncodedFilesAreNotMapped) {
   ASSERT_FALSE(advice.loads.empty());
   for (const load::AdvisedLoad& load : advice.loads)
     EXPECT_EQ(load.peaks[plan::index(plan::Space::page_cache)], 0u);
+}
+
+// A load that reads on demand is compared with one that reads all by the time until all is read.
+TEST(Advice, ComparesLoadsByTheTimeUntilAllIsRead) {
+  plan::CostModel costs;
+  costs.disk_read = 100;
+  load::AdvisedLoad lazy, whole;
+  load::set_time(lazy, 2, 100, 1000, costs);
+  load::set_time(whole, 10, 1000, 1000, costs);
+  EXPECT_EQ(lazy.seconds, 2);
+  EXPECT_EQ(lazy.unread, 900u);
+  EXPECT_EQ(lazy.seconds_of_all, 11);
+  EXPECT_EQ(whole.unread, 0u);
+  EXPECT_EQ(whole.seconds_of_all, 10);
+  load::set_time(whole, 10, 2000, 1000, costs);
+  EXPECT_EQ(whole.unread, 0u) << "some is read twice";
+}
+
+// A fit with one change does not hide that the experts could stay on the host.
+TEST(Advice, ExpertsStandBesideLayers) {
+  graph::MetaGraph graph;
+  graph.format = "gguf";
+  graph.files.resize(1);
+  std::uint64_t offset = 0;
+  const auto add = [&](const std::string& name, std::uint64_t rows) {
+    const graph::StorageId id{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.storages.push_back(graph::plain_storage(graph::FileId{0}, offset, rows * 128));
+    graph.tensors.push_back({name, graph::DType::i32, {rows, 32}, {}, id, 0});
+    offset += rows * 128;
+  };
+  add("token_embd.weight", 1 << 10);
+  for (int layer = 0; layer < 8; ++layer) {
+    add("blk." + std::to_string(layer) + ".attn_q.weight", 1 << 10);
+    add("blk." + std::to_string(layer) + ".ffn_up_exps.weight", 1 << 15);
+  }
+  add("output.weight", 1 << 10);
+  const load::Advice advice = advice_for(graph, request_of("llama_cpp_ring", {.device = 20 << 20}));
+  const auto uses = [&](std::string_view option) {
+    return std::ranges::count_if(advice.loads, [&](const load::AdvisedLoad& load) {
+      return std::ranges::any_of(load.settings, [&](const auto& setting) { return setting.first == option; });
+    });
+  };
+  EXPECT_GE(uses("gpu_layers"), 1);
+  EXPECT_GE(uses("place"), 1);
+  EXPECT_LE(advice.loads.size(), load::kMostAdvice);
 }
 
 // A script for PyTorch cannot become a loader in C++, and PyTorch has no types of blocks.

@@ -262,7 +262,7 @@ std::string figures(const load::AdvisedLoad& load) {
     if (bytes == 0 && space != plan::Space::device) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", plan::space_title(space), format_bytes(bytes));
   }
-  text += fmt::format(", about {}", format_seconds(load.seconds));
+  text += ", " + report::time_text(load);
   if (load.context_max && *load.context_max < load::kMostTokens)
     text += ", room for " + report::tokens_text(*load.context_max);
   return text;
@@ -285,6 +285,7 @@ Json load_json(const load::AdvisedLoad& load, const std::string& path) {
                {"arguments", Json::array()}, {"command", json_text(command(load, path))},
                {"method", load.method->id},  {"order", json_text(load.order)},
                {"peak", Json::object()},     {"seconds", load.seconds},
+               {"unread", load.unread},      {"seconds_of_all", load.seconds_of_all},
                {"fits", load.verdict.fits()}};
   for (const auto& [id, value] : load.settings) {
     json["options"][std::string(id)] = json_text(value);

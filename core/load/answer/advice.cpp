@@ -30,6 +30,8 @@ std::uint64_t over(std::uint64_t bytes, const Budget& budget) {
   return capped_add(above(budget.device), above(budget.unified));
 }
 
+constexpr std::string_view kPlaceOption = "place";
+
 bool same_kinds(const AdviceCandidate& a, const AdviceCandidate& b) {
   return std::ranges::equal(a.changes, b.changes, {}, &Change::kind, &Change::kind);
 }
@@ -43,8 +45,8 @@ struct Tried {
 bool better(const Tried& a, const Tried& b) {
   if (takes_less(a.candidate, b.candidate)) return true;
   if (takes_less(b.candidate, a.candidate)) return false;
-  return std::tie(a.load.seconds, a.load.held, a.load.settings) <
-         std::tie(b.load.seconds, b.load.held, b.load.settings);
+  return std::tie(a.load.seconds_of_all, a.load.held, a.load.settings) <
+         std::tie(b.load.seconds_of_all, b.load.held, b.load.settings);
 }
 
 class Search {
@@ -59,7 +61,8 @@ class Search {
         progress_(progress),
         threads_(threads),
         most_(most),
-        mapped_(mapping_refusal(graph).empty()) {
+        mapped_(mapping_refusal(graph).empty()),
+        stored_(graph::storage_bytes(graph)) {
     for (const Order& order : orders())
       if (order.make != nullptr) sequences_.emplace(order.id, order.make(graph));
   }
@@ -67,7 +70,10 @@ class Search {
   Advice run() {
     using Stage = AdviceStage;
     try_stage(Stage::one_change);
-    if (fitting_.empty()) try_stage(Stage::two_changes);
+    if (fitting_.empty())
+      try_stage(Stage::two_changes);
+    else
+      try_experts();
     if (fitting_.size() < kMostAdvice) try_stage(Stage::streaming);
     if (fitting_.empty()) try_stage(Stage::streaming_and_another);
     if (fitting_.empty()) try_ruled_out();
@@ -107,17 +113,51 @@ class Search {
         note_nearest(std::move(tried));
     }
     std::ranges::sort(fits, better);
-    // a slightly smaller change of the same kind is no real alternative
+    for (const std::size_t i : alternatives(fits, kMostAdvice - fitting_.size()))
+      fitting_.push_back(std::move(fits[i]));
+  }
+
+  // Positions of those to tell: a slightly smaller change of the same kind is no real alternative. The best
+  // of each way to place weights comes before other methods that place them likewise.
+  static std::vector<std::size_t> alternatives(const std::vector<Tried>& fits, std::size_t room) {
     constexpr std::size_t kMostOfAKind = 3;
-    std::vector<std::pair<const Method*, std::string_view>> told;
-    for (Tried& tried : fits) {
-      if (fitting_.size() == kMostAdvice || told.size() == kMostOfAKind) return;
+    using Way = std::pair<const Method*, std::string_view>;
+    const auto option_of = [](const Tried& tried) {
       const PlacementChoice* const placement = tried.candidate.placement;
-      const std::pair way(tried.load.method, placement == nullptr ? std::string_view() : placement->option);
-      if (std::ranges::find(told, way) != told.end()) continue;
-      told.push_back(way);
-      fitting_.push_back(std::move(tried));
-    }
+      return placement == nullptr ? std::string_view() : placement->option;
+    };
+    std::vector<std::size_t> chosen;
+    const auto choose = [&](auto same) {
+      for (std::size_t i = 0; i < fits.size() && chosen.size() < std::min(room, kMostOfAKind); ++i)
+        if (std::ranges::none_of(chosen, [&](std::size_t told) { return same(fits[told], fits[i]); }))
+          chosen.push_back(i);
+    };
+    choose([&](const Tried& a, const Tried& b) { return option_of(a) == option_of(b); });
+    choose([&](const Tried& a, const Tried& b) {
+      return Way(a.load.method, option_of(a)) == Way(b.load.method, option_of(b));
+    });
+    std::ranges::sort(chosen);
+    return chosen;
+  }
+
+  // Experts on the host may cost a token less than whole layers there, even with a method that is another
+  // change: where something else fits already, the best of them stands beside it.
+  void try_experts() {
+    const auto places = [](const AdviceCandidate& load) {
+      return load.placement != nullptr && load.placement->option == kPlaceOption &&
+             load.placement->value != "none";
+    };
+    if (std::ranges::any_of(fitting_, [&](const Tried& tried) { return places(tried.candidate); })) return;
+    std::vector<AdviceCandidate> all = space_.candidates(AdviceStage::two_changes);
+    std::erase_if(all, [&](const AdviceCandidate& load) {
+      return !places(load) || over(space_.device_bound(load), budget_) > 0;
+    });
+    std::vector<Tried> fits = project_all(all);
+    std::erase_if(fits, [](const Tried& tried) { return !tried.load.verdict.fits(); });
+    const auto best = std::ranges::min_element(fits, better);
+    if (best == fits.end()) return;
+    if (fitting_.size() == kMostAdvice) fitting_.pop_back();
+    fitting_.push_back(std::move(*best));
   }
 
   // Projects ruled-out candidates by increasing bound until none left can be nearer than the nearest known
@@ -192,7 +232,7 @@ class Search {
       tried.load.order = candidate.order->name;
       for (std::size_t i = 0; i < plan::kSpaceCount; ++i) tried.load.peaks[i] = peaks[i].bytes;
       tried.load.held = held_peak(projection.timeline);
-      tried.load.seconds = projection.seconds;
+      set_time(tried.load, projection.seconds, projection.reads.bytes, stored_, bound.costs);
       tried.load.verdict = check_budget(projection, request_.bound.limits(projection.on_host));
       return tried;
     } catch (const Error& error) {
@@ -210,6 +250,7 @@ class Search {
   Progress& progress_;
   const std::size_t threads_, most_;
   const bool mapped_;
+  const std::uint64_t stored_;
   std::map<std::string_view, StorageOrder> sequences_;  // of orders that do not depend on the method
   std::vector<AdviceCandidate> ruled_out_;
   std::vector<Tried> fitting_;
@@ -218,6 +259,13 @@ class Search {
 };
 
 }  // namespace
+
+void set_time(AdvisedLoad& load, double seconds, std::uint64_t read, std::uint64_t stored,
+              const plan::CostModel& costs) {
+  load.seconds = seconds;
+  load.unread = stored - std::min(stored, read);
+  load.seconds_of_all = seconds + static_cast<double>(load.unread) / costs.disk_read;
+}
 
 Advice advise(const graph::MetaGraph& graph, const AdviceRequest& request, Progress& progress,
               std::size_t threads, std::size_t most_projections) {

@@ -133,12 +133,20 @@ struct AdvisedLoad {
   std::string order = {};
   plan::PerSpace<std::uint64_t> peaks = {};
   std::uint64_t held = 0;  // the peak of device, host and staging together
-  double seconds = 0;
+  double seconds = 0;      // of the load
+  // Stored bytes of weights that the load leaves in their files, and the load's time with them: a load that
+  // reads on demand and one that reads everything are compared by that.
+  std::uint64_t unread = 0;
+  double seconds_of_all = 0;
   BudgetVerdict verdict = {};
   std::shared_ptr<const BoundRequest> bound = {};  // of Advice::loads: the method alone, in that order
   std::optional<std::uint64_t> context_max =
       {};  // as LoadRow::context_max, at most the model's positions; if it was asked for
 };
+
+// Sets seconds, unread and seconds_of_all of a load that reads `read` of `stored` bytes in so many seconds.
+void set_time(AdvisedLoad& load, double seconds, std::uint64_t read, std::uint64_t stored,
+              const plan::CostModel& costs);
 
 struct Advice {
   std::vector<AdvisedLoad> loads = {};      // all fit; best first
@@ -151,11 +159,12 @@ inline constexpr std::size_t kMostAdvice = 4;
 
 // Searches for loads that fit: first one change, then two changes if nothing fits. Methods that keep no
 // weights on the device (streaming) come next, alone and, if still nothing fits, with another change. Ranks
-// by the size of the changes (takes_less), then by modeled time, then by `held`. Of loads whose changes are
-// of the same kinds, lists at most three, each of a different method or placed by a different option.
-// Candidates that device_lower_bound() rules out are projected only if nothing fits and they could be the
-// nearest. Runs at most `most_projections` projections, `threads` at a time. Progress counts projections.
-// Throws Error{canceled}.
+// by the size of the changes (takes_less), then by `seconds_of_all`, then by `held`. Of loads whose changes
+// are of the same kinds, lists at most three: first one for each option that places weights, then others of
+// different methods. Where one change fits, experts on the host stand beside it although their method may be
+// a second change. Candidates that device_lower_bound() rules out are projected only if nothing fits and they
+// could be the nearest. Runs at most `most_projections` projections, `threads` at a time. Progress counts
+// projections. Throws Error{canceled}.
 Advice advise(const graph::MetaGraph& graph, const AdviceRequest& request, Progress& progress,
               std::size_t threads = 2, std::size_t most_projections = 600);
 

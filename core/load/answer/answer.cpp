@@ -49,7 +49,8 @@ std::vector<LoadRow> project_rows(const graph::MetaGraph& graph, const BoundRequ
   return rows;
 }
 
-AdvisedLoad as_asked(const LoadRow& row, const LoadRequest& request) {
+AdvisedLoad as_asked(const LoadRow& row, const BoundRequest& bound, std::uint64_t stored) {
+  const LoadRequest& request = bound.request;
   AdvisedLoad load;
   load.settings = {{"method", std::string(row.method->id)}, {"order", row.order}};
   load.request = request;
@@ -61,18 +62,18 @@ AdvisedLoad as_asked(const LoadRow& row, const LoadRequest& request) {
   // the search reports page cache peaks without a page cache budget, so this does too
   if (row.cache) load.peaks[plan::index(plan::Space::page_cache)] = row.cache->mapped;
   load.held = row.held_peak;
-  load.seconds = row.seconds;
+  set_time(load, row.seconds, row.reads.bytes, stored, bound.costs);
   load.verdict = row.verdict;
   return load;
 }
 
 // The requested rows that fit, fastest first.
-Advice among_rows(std::span<const LoadRow> rows, const LoadRequest& request) {
+Advice among_rows(std::span<const LoadRow> rows, const BoundRequest& bound, std::uint64_t stored) {
   Advice advice;
   for (const LoadRow& row : rows)
-    if (row.is_within() && !row.method->traits.streams) advice.loads.push_back(as_asked(row, request));
+    if (row.is_within() && !row.method->traits.streams) advice.loads.push_back(as_asked(row, bound, stored));
   std::ranges::stable_sort(advice.loads, [](const AdvisedLoad& a, const AdvisedLoad& b) {
-    return std::tie(a.seconds, a.held) < std::tie(b.seconds, b.held);
+    return std::tie(a.seconds_of_all, a.held) < std::tie(b.seconds_of_all, b.held);
   });
   if (advice.loads.size() > kMostAdvice) advice.loads.resize(kMostAdvice);
   return advice;
@@ -107,7 +108,9 @@ std::optional<LoadAdvice> find_advice(const graph::MetaGraph& graph, const LoadA
     return row.is_within() && (all_stream || !row.method->traits.streams);
   });
   if (some_fit)
-    return all_stream ? std::nullopt : std::optional<LoadAdvice>({among_rows(rows, bound.request), false});
+    return all_stream
+               ? std::nullopt
+               : std::optional<LoadAdvice>({among_rows(rows, bound, graph::storage_bytes(graph)), false});
   const AdviceRequest request{bound, nearest_rows(rows), answer.forward->pass()};
   LoadAdvice found{advise(graph, request, progress), true};
   if (!contexts) return found;
