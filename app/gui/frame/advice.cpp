@@ -7,6 +7,7 @@
 #include "app/report/row_text.h"
 #include "core/base/text.h"
 #include "core/forward/pass/lifetimes.h"
+#include "core/load/request/option_context.h"
 
 #include <algorithm>
 #include <string>
@@ -117,8 +118,7 @@ bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& lo
   text_colored(ui.theme->text, shown(change_text(load)));
   {
     const FontScope font(ui.fonts.small);
-    muted(ui, fmt::format("{}, about {}{}", peaks_text(load.peaks), format_seconds(load.seconds),
-                          room_text(load)));
+    muted(ui, fmt::format("{}, {}{}", peaks_text(load.peaks), report::time_text(load), room_text(load)));
   }
   ImGui::PopTextWrapPos();
   ImGui::SetCursorPosY(std::max(below, ImGui::GetCursorPosY()) + ui.px(4));
@@ -184,6 +184,8 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
     muted(ui, fmt::format("Of the pass: cache {}, activations {}", format_bytes(figures->peak.cache_bytes),
                           format_bytes(figures->peak.bytes)));
   text_colored(verdict_color(ui, verdict), verdict.words);
+  if (const std::string reserve = load::reserve_words(document.load.memory()); !reserve.empty())
+    paragraph(ui, "Budget: " + reserve + ". Reserve, in Options, sets how much.", ui.theme->muted);
   if (verdict.state != Verdict::State::unjudged &&
       document.load.asked().request.allocator != allocators::AllocatorModel::exact)
     paragraph(ui, "Checked against the memory that the allocator reserves, which is more.", ui.theme->muted);

@@ -38,6 +38,7 @@ std::optional<OptionLook> look_of(const Document& document, const load::LoadOpti
     if (in->shown != nullptr)
       for (load::OptionWord& row : look.words) row.shown = in->shown(row.word);
     if (in->in_force != nullptr) look.in_force = in->in_force(context);
+    if (in->why_in_force != nullptr) look.why_in_force = in->why_in_force(context);
     if (in->most != nullptr) look.most = std::min(look.most, in->most(context));
   }
   if (look.kind == OptionKind::choice && look.words.size() == 2)  // they stand side by side
@@ -65,8 +66,11 @@ std::string unset_words(const OptionLook& look) {
 }
 
 std::string hint_of(const OptionLook& look) {
-  return look.default_text.empty() ? std::string(look.help)
-                                   : fmt::format("{} Default: {}.", look.help, look.default_text);
+  std::string hint(look.help);
+  if (!look.default_text.empty()) hint += fmt::format(" Default: {}.", look.default_text);
+  if (look.now.empty() && !look.why_in_force.empty())
+    hint += "\n" + look.why_in_force + " (Reserve, in Options).";
+  return hint;
 }
 
 float arrow_width() { return ImGui::GetFrameHeight() * 0.8f; }

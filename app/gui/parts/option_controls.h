@@ -30,6 +30,7 @@ struct OptionLook {
   std::vector<load::OptionWord> words = {};  // the choices; none: the user types a value
   std::string unset_beside = {};             // stands beside the row that resets it
   std::string in_force = {};                 // the word in force if the option is not set; empty: none
+  std::string why_in_force = {};             // a sentence; empty: there is nothing to explain
 };
 
 template <typename T>

@@ -109,6 +109,7 @@ void take_reserve(LoadMemory& memory, const Reserve& reserve) {
     throw Error(ErrorCode::usage, "a reserve of {} leaves nothing of {}", format_bytes(taken),
                 format_bytes(*budget));
   *budget -= taken;
+  memory.reserved = taken;
   if (memory.kind == plan::MemoryKind::unified && memory.budget.device)
     memory.budget.device = std::min(*memory.budget.device, *budget);
   memory.notes.push_back(

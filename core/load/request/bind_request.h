@@ -157,6 +157,7 @@ struct LoadMemory {
   plan::MemoryKind kind = plan::MemoryKind::discrete;
   Budget budget = {};
   std::optional<Target> target = {};
+  std::uint64_t reserved = 0;           // bytes that were taken off the deciding budget
   std::vector<std::string> notes = {};  // sentences on which budgets apply
 
   // The budget that decides: of the device, or of the memory that all spaces share.

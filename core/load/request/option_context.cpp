@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include <fmt/core.h>
+
 namespace loadline::load {
 namespace {
 
@@ -68,6 +70,14 @@ std::string budget_words(const std::optional<std::uint64_t>& bytes) {
 
 }  // namespace
 
+std::string reserve_words(const LoadMemory& memory) {
+  const std::optional<std::uint64_t>& budget =
+      memory.budget.unified ? memory.budget.unified : memory.budget.device;
+  if (memory.reserved == 0 || !budget) return {};
+  return fmt::format("{} of {}: {} are kept free for the system and other programs", format_bytes(*budget),
+                     format_bytes(*budget + memory.reserved), format_bytes(memory.reserved));
+}
+
 namespace in_context {
 
 const OptionInContext sequence = {
@@ -124,10 +134,13 @@ const OptionInContext target = {.words = [](const LoadContext& context) {
 const OptionInContext memory = {.in_force = [](const LoadContext& context) {
   return std::string(plan::memory_kind_name(context.memory.kind));
 }};
-const OptionInContext device_budget = {.in_force = [](const LoadContext& context) {
-  const Budget& budget = context.memory.budget;
-  return budget_words(budget.unified ? budget.unified : budget.device);
-}};
+const OptionInContext device_budget = {
+    .in_force =
+        [](const LoadContext& context) {
+          const Budget& budget = context.memory.budget;
+          return budget_words(budget.unified ? budget.unified : budget.device);
+        },
+    .why_in_force = [](const LoadContext& context) { return reserve_words(context.memory); }};
 const OptionInContext host_budget = {
     .applies = [](const LoadContext& context) { return context.memory.kind == plan::MemoryKind::discrete; },
     .in_force = [](const LoadContext& context) { return budget_words(context.memory.budget.host); }};

@@ -50,7 +50,13 @@ struct OptionInContext {
   std::string (*in_force)(const LoadContext&) = nullptr;     // if no value is set
   std::uint64_t (*most)(const LoadContext&) = nullptr;       // that is worth a slider
   std::string (*first_value)(const LoadContext&) = nullptr;  // to begin with; empty: nothing is likely
+  std::string (*why_in_force)(const LoadContext&) =
+      nullptr;  // a sentence; empty: there is nothing to explain
 };
+
+// "6.00 GiB of 8.00 GiB: 2.00 GiB are kept free for the system and other programs"; empty if nothing is
+// reserved.
+std::string reserve_words(const LoadMemory& memory);
 
 // Of the rows of load_options().
 namespace in_context {
