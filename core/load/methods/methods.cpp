@@ -100,7 +100,7 @@ PeakLaw law(const Parts&... parts) {
 
 constexpr std::array<Method, 36> kMethods = {{
     {"to_device",
-     "model built on the host, state dict copied into it, .to(device)",
+     "builds the model on the host, copies the checkpoint into it, then .to(device)",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass),
                   host(s.device_weights + s.host_weights + max(s.weights, s.untied_head)));
@@ -109,7 +109,7 @@ constexpr std::array<Method, 36> kMethods = {{
      {.casts = true, .offloads = true, .order_free = true},
      true},
     {"shard_by_shard",
-     "the same, with the state dict of one file at a time",
+     "as to_device, with one file of the checkpoint in memory at a time",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass),
                   host(s.device_weights + s.host_weights + max(s.largest_shard, s.untied_head)));
@@ -117,30 +117,30 @@ constexpr std::array<Method, 36> kMethods = {{
      load_shard_by_shard,
      {.casts = true, .offloads = true, .shards = true, .order_free = true}},
     {"meta_assign",
-     "empty model, state dict assigned on the host, .to(device)",
+     "builds the model empty, assigns the checkpoint on the host, then .to(device)",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights)); },
      load_meta_assign,
      {.offloads = true, .order_free = true}},
-    {"state_dict", "model on the device, then load_state_dict of a second copy there",
+    {"state_dict", "model on the device; a second copy is loaded there and copied over it",
      [](Sizes s) {
        return law(device(max(2 * s.weights, s.weights + s.pass)), host(s.weights + s.untied_head));
      },
      load_state_dict},
     {"sequential",
-     "model on the device, state dict on the host, copied tensor by tensor",
+     "model on the device; checkpoint on the host, copied over tensor by tensor",
      [](Sizes s) {
        return law(device(s.weights + max(s.largest_weight, s.pass)), host(s.weights + s.untied_head));
      },
      load_sequential,
      {.order_free = true},
      true},
-    {"meta_map_location", "empty model on the device, state dict beside it",
+    {"meta_map_location", "builds the model empty on the device; the checkpoint is loaded beside it",
      [](Sizes s) {
        return law(device(s.untied_head + max(2 * s.weights, s.weights + s.pass)), host(s.largest_weight));
      },
      load_meta_map_location},
     {"mmap_assign",
-     "empty model, mapped file, tensors assigned, .to(device)",
+     "maps the file, assigns its tensors to an empty model, then .to(device)",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass),
                   page_cache(s.still_mapped + s.largest_shard,
@@ -150,7 +150,7 @@ constexpr std::array<Method, 36> kMethods = {{
      {.offloads = true, .shards = true, .views = true},
      true},
     {"mmap_copy",
-     "mapped file copied into a model on the host, then .to(device)",
+     "maps the file, copies it into a model on the host, then .to(device)",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass), host(s.device_weights + s.host_weights + s.untied_head),
                   page_cache(s.largest_shard));
@@ -158,7 +158,7 @@ constexpr std::array<Method, 36> kMethods = {{
      load_mmap_copy,
      {.casts = true, .offloads = true, .shards = true, .order_free = true}},
     {"mmap_state_dict",
-     "mapped file brought to the device beside the model",
+     "maps the file and brings it to the device beside the model",
      [](Sizes s) {
        return law(device(max(2 * s.weights, s.weights + s.pass)), host(s.weights + s.untied_head),
                   page_cache(s.largest_shard));
@@ -166,12 +166,12 @@ constexpr std::array<Method, 36> kMethods = {{
      load_mmap_state_dict,
      {.shards = true}},
     {"safetensors_bytes",
-     "file read as bytes, parsed into tensors, assigned, .to(device)",
+     "reads the file as bytes, parses them into tensors, then .to(device)",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights + s.largest_shard)); },
      load_safetensors_bytes,
      {.offloads = true, .shards = true}},
     {"per_tensor",
-     "empty model on the device, one tensor read at a time",
+     "reads one tensor at a time into a model on the device",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass),
                   host(s.largest_weight, {{s.cast, s.largest_stored_and_loaded}}));
@@ -179,20 +179,20 @@ constexpr std::array<Method, 36> kMethods = {{
      load_per_tensor,
      {.casts = true, .runtime = Runtime::any, .order_free = true}},
     {"staged_ring",
-     "empty model on the device, fed through a ring of pinned slots",
+     "reads through a ring of pinned slots into a model on the device",
      [](Sizes s) { return law(device(s.device_weights + s.pass), staging(s.own_ring)); },
      load_staged_ring,
      {.casts = true, .runtime = Runtime::own, .ring = true, .order_free = true},
      true},
     {"executorch_before",
-     "device tensors and activations first, then prepack from host copies",
+     "allocates device tensors and activations first, then prepacks host copies",
      [](Sizes s) { return law(unified(2 * s.weights + s.pass + s.largest_weight + s.tied_copies)); },
      load_executorch_before,
      {.runtime = Runtime::executorch, .activations_first = true, .flushes = true},
      false,
      executorch_waits},
     {"executorch_after",
-     "each device tensor allocated just before its prepack",
+     "allocates each device tensor just before it is prepacked",
      [](Sizes s) {
        return law(unified(max(s.weights + 2 * s.largest_weight + s.flush_threshold, s.weights + s.pass) +
                           s.tied_copies));
@@ -202,7 +202,7 @@ constexpr std::array<Method, 36> kMethods = {{
      true,
      executorch_waits},
     {"accelerate",
-     "file by file: mapped, copied tensor by tensor, unmapped",
+     "maps one file at a time and copies it tensor by tensor",
      [](Sizes s) {
        return law(
            device(s.device_weights + s.pass, {{s.cast, s.device_weights + max(s.largest_shard, s.pass)},
@@ -221,31 +221,31 @@ constexpr std::array<Method, 36> kMethods = {{
      {.casts = true, .offloads = true, .disk = true, .auto_maps = true, .shards = true, .views = true},
      true},
     {"fastsafetensors",
-     "files read whole to the device, tensors as views into them",
+     "reads files whole to the device; tensors are views into them",
      [](Sizes s) { return law(device(s.weights + s.pass), staging(s.ring)); },
      load_fastsafetensors,
      {.ring = true, .shards = true, .order_free = true}},
     {"fastsafetensors_copy",
-     "file by file, read whole beside a model and copied into it",
+     "reads one file at a time to the device and copies it into the model",
      [](Sizes s) {
        return law(device(max(s.weights + s.largest_shard, s.weights + s.pass)), staging(s.ring));
      },
      load_fastsafetensors_copy,
      {.ring = true, .shards = true, .order_free = true}},
     {"fastsafetensors_all",
-     "all files read whole beside a model that they are copied into",
+     "reads all files to the device beside the model, then copies them into it",
      [](Sizes s) { return law(device(max(2 * s.weights, s.weights + s.pass)), staging(s.ring)); },
      load_fastsafetensors_all,
      {.ring = true, .order_free = true}},
     {"runai",
-     "requests into host buffers that the loader empties",
+     "reads requests into host buffers that the loader empties into the model",
      [](Sizes s) { return law(device(s.weights + s.pass), host(s.requests)); },
      load_runai,
      {.limit = true},
      false,
      [](const LoadRequest&) { return true; }},
     {"llama_cpp_ring",
-     "read; four pinned buffers of 1 MiB for the device",
+     "reads to the host; four pinned buffers of 1 MiB feed the device",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass),
                   host(s.vocabulary + s.host_weights + s.disk_weights,
@@ -260,7 +260,7 @@ constexpr std::array<Method, 36> kMethods = {{
       .repacks = true,
       .order_free = true}},
     {"llama_cpp_direct",
-     "read past the page cache; four pinned buffers of 64 MiB",
+     "reads past the page cache; four pinned buffers of 64 MiB feed the device",
      [](Sizes s) {
        return law(
            device(s.device_weights + s.pass),
@@ -271,7 +271,7 @@ constexpr std::array<Method, 36> kMethods = {{
      load_llama_cpp_direct,
      {.runtime = Runtime::llama_cpp, .offloads = true, .disk = true, .layers = true, .repacks = true}},
     {"llama_cpp_mmap",
-     "files mapped whole, tensors to the device, unmapped at the end",
+     "maps the files, copies tensors to the device, unmaps at the end",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass),
                   host(s.vocabulary, {{s.repacked, s.repacked_weights, kMore}}),
@@ -286,12 +286,12 @@ constexpr std::array<Method, 36> kMethods = {{
       .order_free = true},
      true},
     {"pinned_pool",
-     "the whole checkpoint in pinned chunks, then to the device",
+     "reads the whole checkpoint into pinned chunks, then copies it to the device",
      [](Sizes s) { return law(device(s.weights + s.pass), staging(s.weights_in_slots)); },
      load_pinned_pool,
      {.runtime = Runtime::own, .ring = true, .order_free = true}},
     {"transformers_v4_early",
-     "model built on the host, mapped files copied into it, .to(device)",
+     "builds the model on the host, copies mapped files into it, then .to(device)",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass), host(s.device_weights + s.host_weights),
                   page_cache(s.largest_shard));
@@ -299,7 +299,7 @@ constexpr std::array<Method, 36> kMethods = {{
      load_transformers_v4_early,
      {.casts = true, .own_type = OwnType::f32, .offloads = true, .shards = true}},
     {"transformers_v4",
-     "empty model, mapped tensors its parameters, .to(device)",
+     "builds the model empty with mapped tensors as parameters, then .to(device)",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass),
                   host(mebibytes(0), {{s.cast, s.device_weights + s.host_weights}}),
@@ -310,7 +310,7 @@ constexpr std::array<Method, 36> kMethods = {{
      load_transformers_v4,
      {.casts = true, .own_type = OwnType::f32, .offloads = true, .shards = true, .views = true}},
     {"transformers_v5",
-     "straight to the device (device_map), experts fused there",
+     "loads straight to the device (device_map), fuses experts there",
      [](Sizes s) {
        return law(device(s.device_weights + max(s.largest_fused_group, s.pass),
                          {{s.brought, s.largest_off_device, kMore}}),
@@ -330,7 +330,7 @@ constexpr std::array<Method, 36> kMethods = {{
       .order_free = true},
      true},
     {"transformers_v5_to",
-     "loaded on the host, experts fused there, then .to(device)",
+     "loads on the host, fuses experts there, then .to(device)",
      [](Sizes s) {
        return law(device(s.device_weights + s.pass),
                   host(mebibytes(0), {{s.fused_experts, s.fused_groups + s.largest_fused_group},
@@ -343,53 +343,53 @@ constexpr std::array<Method, 36> kMethods = {{
      load_transformers_v5_to,
      {.casts = true, .own_type = OwnType::configured, .offloads = true, .shards = true, .views = true}},
     {"fused_in_place",
-     "fused tensors allocated first, each expert copied to its place in them",
+     "allocates fused tensors first, copies each expert to its place in them",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.largest_loaded)); },
      load_fused_in_place,
      {.casts = true, .runtime = Runtime::any}},
     {"engine_repack",
-     "engine's parameters filled from mapped files, fused groups repacked",
+     "fills the engine's parameters from mapped files, then repacks fused groups",
      [](Sizes s) {
        return law(device(s.weights + max(s.largest_fused_group, s.pass)), page_cache(s.largest_shard));
      },
      load_engine_repack,
      {.shards = true, .order_free = true}},
     {"engine_repack_all",
-     "the same, the old groups freed after the last",
+     "as engine_repack, but frees the old groups after the last one",
      [](Sizes s) {
        return law(device(s.weights + max(s.fused_groups, s.pass)), page_cache(s.largest_shard));
      },
      load_engine_repack_all,
      {.shards = true, .order_free = true}},
     {"cast_on_host",
-     "checkpoint on the host, each tensor cast to the device and freed",
+     "reads the checkpoint to the host, casts each tensor to the device, frees it",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights)); },
      load_cast_on_host,
      {.casts = true, .runtime = Runtime::any}},
     {"cast_on_device",
-     "each tensor brought over as stored and cast into memory of its own",
+     "brings each tensor over as stored and casts it there",
      [](Sizes s) {
        return law(device(s.device_weights + max(s.largest_weight, s.pass)), host(s.largest_weight));
      },
      load_cast_on_device,
      {.casts = true, .runtime = Runtime::any}},
     {"layer_streaming",
-     "one layer on the device at a time",
+     "keeps one layer on the device at a time",
      [](Sizes s) { return law(device(s.largest_streamed_part + s.pass), host(s.largest_streamed_part)); },
      load_layer_streaming,
      {.runtime = Runtime::any, .streams = true, .activations_first = true, .order_free = true}},
     {"layer_streaming_prefetch",
-     "the same, with the next layer read ahead",
+     "as layer_streaming, with the next layer read ahead",
      [](Sizes s) { return law(device(s.largest_streamed_part + s.pass), host(s.two_streamed_parts)); },
      load_layer_streaming_prefetch,
      {.runtime = Runtime::any, .streams = true, .activations_first = true, .order_free = true}},
     {"direct",
-     "files read straight into mapped device memory",
+     "reads files straight into mapped device memory",
      [](Sizes s) { return law(device(s.weights + s.pass)); },
      load_direct,
      {.runtime = Runtime::own, .order_free = true}},
     {"host_import",
-     "file pages imported by the device and copied from",
+     "imports the files' pages into the device and copies from them",
      [](Sizes s) { return law(device(s.weights + s.pass), staging(s.largest_weight)); },
      load_host_import,
      {.runtime = Runtime::own, .order_free = true, .imports = true}},
