@@ -31,7 +31,7 @@ class Toolbar {
   struct Shown {
     bool context = true, target = true, sheets = true, order = true, open = true, name = true;
   };
-  static Shown shown_in(const Ui& ui, float width);
+  static Shown shown_in(const Workspace& workspace, const Ui& ui, float width);
   static float request_width(const Ui& ui, const Shown& shown);
   void draw_model(const Workspace& workspace, const Ui& ui, float room);
   void draw_request(Workspace& workspace, const Ui& ui, const Shown& shown, float right);

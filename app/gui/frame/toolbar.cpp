@@ -17,7 +17,9 @@
 #include <array>
 #include <numbers>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -62,16 +64,35 @@ float least_chip(const Ui& ui) { return text_width("estimated, 88.88 GiB left") 
 
 float method_width(const Ui& ui, bool roomy) { return ui.px(roomy ? 168 : 140); }
 
-float buttons_width(const Ui& ui, bool model, bool sheets, bool open) {
+// The sheets that buttons of the toolbar open; a second model beside the first brings a button of its own.
+struct SheetButton {
+  std::string_view words, action, hint;
+};
+constexpr auto kSheets = std::to_array<SheetButton>({
+    {"Convert", "panel convert", "Write the model in another format or type"},
+    {"Upload to GPU", "panel upload",
+     "Load the model into the memory of a GPU of this machine, and measure it"},
+    {"Diff", "diff", "What differs from another model, which is opened for that (Ctrl+D)"},
+});
+
+std::span<const SheetButton> sheet_buttons(const Workspace& workspace) {
+  return std::span(kSheets).first(workspace.documents().size() > 1 ? 2 : 3);
+}
+
+void run_sheet(Workspace& workspace, const SheetButton& sheet) {
+  const std::size_t space = sheet.action.find(' ');
+  const std::string argument(space == std::string_view::npos ? "" : sheet.action.substr(space + 1));
+  workspace.attempt([&] { find_action(sheet.action.substr(0, space))->run(workspace, argument); });
+}
+
+float buttons_width(const Workspace& workspace, const Ui& ui, bool model, bool sheets, bool open) {
   float width = ImGui::GetFrameHeight() + ui.px(kEdge);  // the theme's
   const auto add = [&](std::string_view words) { width += button_width(words) + ui.px(kItemGap); };
   if (open) add("Open");
-  if (model && sheets) {
-    add("Convert");
-    add("Upload");
-  } else if (model) {
+  if (model && sheets)
+    for (const SheetButton& sheet : sheet_buttons(workspace)) add(sheet.words);
+  else if (model)
     add("More");
-  }
   return width;
 }
 
@@ -82,7 +103,11 @@ std::string options_label(const Document& document) {
 }
 
 std::string changed_text(const Document& document) {
-  std::string words;
+  const std::size_t set = changed_options(document).size();
+  std::string words = "All options of the load";
+  if (set > 0)
+    words += fmt::format("; {} set besides those in the toolbar:",
+                         set == 1 ? "one is" : fmt::format("{} are", set));
   for (const load::LoadOption* const option : changed_options(document))
     words += fmt::format("\n{}: {}", option->title,
                          shown(load::load_option_text(document.load.asked().request, *option)));
@@ -99,10 +124,12 @@ void draw_changed(Workspace& workspace, const Ui& ui) {
     const Action& action = *find_action(id);
     if (button(ui, id == "undo" ? "Undo" : "Redo", ButtonKind::ghost, action.enabled(workspace)))
       run_action(workspace, id);
-    tooltip(ui, fmt::format("{} ({})", action.title, action.shortcut));
+    const std::string change = id == "undo" ? document.load.undone_by_undo() : document.load.done_by_redo();
+    tooltip(ui, fmt::format("{}{}{} ({})", action.title, change.empty() ? "" : ": ", shown(change),
+                            action.shortcut));
     ImGui::SameLine(0, ui.px(4));
   }
-  muted(ui, changed.empty() ? "All options are at their defaults" : "Press to reset:");
+  muted(ui, changed.empty() ? "All options below are at their defaults" : "Press to reset:");
   std::vector<std::string_view> reset;
   const auto offer = [&](const std::string& words, std::vector<std::string_view> ids) {
     continue_line(ui, 6, button_width(words));
@@ -124,12 +151,13 @@ void draw_changed(Workspace& workspace, const Ui& ui) {
 // What has no button of its own in a narrow line.
 void draw_more(Workspace& workspace, const Ui& ui, bool with_open) {
   if (button(ui, "More")) ImGui::OpenPopup("more");
-  tooltip(ui, with_open ? "Open, convert or upload a model" : "Convert or upload the model");
+  tooltip(ui,
+          with_open ? "Open, convert, upload or compare a model" : "Convert, upload or compare the model");
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
   if (!ImGui::BeginPopup("more")) return;
   if (with_open && ImGui::Selectable("Open")) run_action(workspace, "browse");
-  if (ImGui::Selectable("Convert")) workspace.settings.panel = "convert";
-  if (ImGui::Selectable("Upload")) workspace.settings.panel = "upload";
+  for (const SheetButton& sheet : sheet_buttons(workspace))
+    if (ImGui::Selectable(std::string(sheet.words).c_str())) run_sheet(workspace, sheet);
   ImGui::EndPopup();
 }
 
@@ -143,11 +171,11 @@ float Toolbar::request_width(const Ui& ui, const Shown& shown) {
 }
 
 // What matters least goes first, until nothing lies over anything else.
-Toolbar::Shown Toolbar::shown_in(const Ui& ui, float width) {
+Toolbar::Shown Toolbar::shown_in(const Workspace& workspace, const Ui& ui, float width) {
   Shown shown;
   const auto needed = [&] {
     return ui.px(kMark + kBeforeButtons) + (shown.name ? ui.px(kLeastName + kAfterName) : 0) +
-           request_width(ui, shown) + buttons_width(ui, true, shown.sheets, shown.open);
+           request_width(ui, shown) + buttons_width(workspace, ui, true, shown.sheets, shown.open);
   };
   for (bool Shown::*const part :
        {&Shown::context, &Shown::target, &Shown::sheets, &Shown::order, &Shown::open, &Shown::name})
@@ -217,7 +245,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
 void Toolbar::draw_options(Workspace& workspace, const Ui& ui, bool with_order) {
   Document& document = workspace.document();
   if (button(ui, options_label(document))) ImGui::OpenPopup("options");
-  tooltip(ui, "All load options" + changed_text(document));
+  tooltip(ui, changed_text(document));
   ImGui::SetNextWindowPos({ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + ui.px(6)});
   ImGui::SetNextWindowSize({ui.px(460), std::min(ui.px(860), ImGui::GetIO().DisplaySize.y - ui.px(80))});
   const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(16), ui.px(12)});
@@ -275,9 +303,11 @@ void Toolbar::draw_buttons(Workspace& workspace, const Ui& ui, const Shown& show
   }
   if (workspace.document().model) {
     if (shown.sheets) {
-      if (button(ui, "Convert")) workspace.settings.panel = "convert";
-      ImGui::SameLine(0, ui.px(kItemGap));
-      if (button(ui, "Upload")) workspace.settings.panel = "upload";
+      for (const SheetButton& sheet : sheet_buttons(workspace)) {
+        if (&sheet != kSheets.data()) ImGui::SameLine(0, ui.px(kItemGap));
+        if (button(ui, sheet.words)) run_sheet(workspace, sheet);
+        tooltip(ui, sheet.hint);
+      }
     } else {
       draw_more(workspace, ui, !shown.open);
     }
@@ -298,8 +328,8 @@ void Toolbar::draw(Workspace& workspace, const Ui& ui, float height) {
     start = press_area(ui, "start", {ui.px(28), frame});
     tooltip(ui, fmt::format("What runs on this machine? ({})", find_action("start")->shortcut));
   }
-  const Shown shown = model ? shown_in(ui, width) : Shown();
-  const float buttons = buttons_width(ui, model, shown.sheets, shown.open);
+  const Shown shown = model ? shown_in(workspace, ui, width) : Shown();
+  const float buttons = buttons_width(workspace, ui, model, shown.sheets, shown.open);
   ImGui::SetCursorPos({ui.px(kMark), middle - frame / 2});
   if (model) {
     if (shown.name) {

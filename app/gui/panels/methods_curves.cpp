@@ -490,7 +490,7 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Dr
     if (ImGui::Selectable("##choice", false, 0, {width, height})) {
       std::set<std::string, std::less<>> picked;
       for (const OverlayRow& other : overlay.rows) picked.emplace(other.drawn.row->method->id);
-      if (there)
+      if (there && picked.size() > 1)  // without any it would be the first choice again
         picked.erase(std::string(row.row->method->id));
       else if (picked.size() < kMostOverlaid)
         picked.emplace(row.row->method->id);
@@ -507,7 +507,8 @@ void draw_choices(Document& document, const Ui& ui, const std::vector<report::Dr
       draw->AddRectFilled(low, high, colors[curve], ui.px(3));
       put_text({low.x + (square - text_width(letter)) / 2, pen.y + ui.px(3)}, text_on(colors[curve]), letter);
     } else {
-      draw->AddRect(low, high, ui.theme->muted, ui.px(3));
+      const bool full = overlay.rows.size() >= kMostOverlaid;
+      draw->AddRect(low, high, with_alpha(ui.theme->muted, full ? 0.35f : 1.0f), ui.px(3));
     }
     const std::string figure = format_bytes(overlay.space->peak(*row.row).bytes);
     const float y = pen.y + ui.px(3);
@@ -566,7 +567,12 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   const ChildScope choices("choices", {list, room.y});
   std::string where(overlay.space->id == "held" ? "unified peak" : overlay.space->words);
   where = capitalized(where);
-  small_text(ui, fmt::format("{}; up to {} curves", where, kMostOverlaid), ui.theme->muted);
+  const bool full = overlay.rows.size() >= kMostOverlaid;
+  small_text(ui, where, ui.theme->muted);
+  small_text(ui,
+             full ? fmt::format("{} curves are shown, the most: a click hides one", kMostOverlaid)
+                  : "A click on a name shows or hides its curve",
+             full ? ui.theme->warning : ui.theme->muted);
   draw_choices(document, ui, rows, overlay, colors);
 }
 

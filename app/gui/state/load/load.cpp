@@ -7,6 +7,7 @@
 #include "core/forward/model/known_models.h"
 #include "core/load/order/optimal_order.h"
 #include "core/load/request/bind_request.h"
+#include "core/load/request/load_options.h"
 #include "core/view/curves.h"
 
 #include <algorithm>
@@ -53,6 +54,22 @@ std::string shown_order(const Asked& asked) {
   for (const std::string& name : asked.request.orders)
     if (name != "all") return name;
   return load::LoadRequest().orders.front();
+}
+
+std::string changes_text(const Asked& before, const Asked& after) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> changes;
+  for (const load::LoadOption& option : load::load_options())
+    if (!same_option(option, before.request, after.request))
+      changes.push_back(std::string(option.title) + " " + load::load_option_text(after.request, option));
+  if (before.first_token != after.first_token)
+    changes.emplace_back(after.first_token ? "a forward pass follows the load" : "no forward pass");
+  if (before.every_order != after.every_order)
+    changes.emplace_back(after.every_order ? "every order" : "one order");
+  std::string text;
+  for (std::size_t i = 0; i < std::min(changes.size(), kMost); ++i) text += (i > 0 ? ", " : "") + changes[i];
+  if (changes.size() > kMost) text += " and " + std::to_string(changes.size() - kMost) + " more";
+  return text;
 }
 
 void take_pass(load::LoadRequest& request, const load::LoadRequest& from) {

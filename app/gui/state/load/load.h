@@ -46,6 +46,9 @@ struct Asked {
 const load::Method& shown_method(const Asked& asked);
 std::string shown_order(const Asked& asked);
 
+// What `after` asks differently, at most a few of the changes: "Target rtx-4090-24gb, Order name".
+std::string changes_text(const Asked& before, const Asked& after);
+
 // Copies the options of the forward pass from `from`, and nothing else.
 void take_pass(load::LoadRequest& request, const load::LoadRequest& from);
 // Removes the options that refer to one model: custom orders, placements, layer counts, named sizes.

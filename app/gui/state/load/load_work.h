@@ -98,6 +98,9 @@ class LoadWork {
   bool can_redo() const { return !after_.empty(); }
   void undo() { walk(before_, after_); }
   void redo() { walk(after_, before_); }
+  // The changes that undo() takes back, and that redo() makes again: "Target rtx-4090-24gb".
+  std::string undone_by_undo() const { return before_.empty() ? "" : changes_text(before_.back(), asked_); }
+  std::string done_by_redo() const { return after_.empty() ? "" : changes_text(asked_, after_.back()); }
   void forget_history();
   // Sets options back to what a new window has.
   void reset_options(const std::vector<std::string_view>& ids);
