@@ -1,6 +1,7 @@
 // What the command line asks of the window: the only type that app/cli and app/gui share.
 #pragma once
 
+#include "app/report/does_it_run.h"
 #include "core/forward/model/assets_loader.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/rates.h"
@@ -24,6 +25,7 @@ struct GuiRequest {
   std::string lesson;             // id of a lesson to play; empty = none
   std::string lesson_folder;      // of the user's own lessons; empty: there are none
   importers::StorePlaces stores;  // where models lie; the hub cache also for org/name
+  report::KeptFacts facts;        // what was read of them before, not read yet
   std::string state_file;         // what the window remembers; empty: nothing
   std::shared_ptr<const forward::ForwardAssets>
       assets;                                // what a configuration alone may be of; null: what is built in
@@ -39,4 +41,11 @@ struct GuiRequest {
   float scale = 0;  // 0 = what the monitor says (1 for a screenshot)
 };
 
+namespace gui {
+
+// Opens a window and returns when it is closed; with a screenshot or a script to play without a display,
+// draws offscreen instead. Returns the exit code. Throws Error. Only in programs with the window.
+int run_gui(const GuiRequest& request);
+
+}  // namespace gui
 }  // namespace loadline

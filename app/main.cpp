@@ -1,7 +1,7 @@
 // The program: the command line, and behind one of its commands the window.
 #include "app/cli/base/command.h"
 #ifdef LOADLINE_HAS_GUI
-#include "app/gui/frame/run_gui.h"
+#include "app/gui_request.h"
 #endif
 
 int main(int argc, char** argv) {

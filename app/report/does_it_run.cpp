@@ -36,7 +36,8 @@ std::optional<std::uint64_t> slack(const load::LoadRow& row, const load::Budget&
   return least;
 }
 
-// Two digits, rounded down: "512", "1.2k", "70k", "1.2M".
+}  // namespace
+
 std::string rounded_tokens(std::uint64_t count) {
   if (count < 1000) return fmt::format("{}", count);
   const bool millions = count >= 1'000'000;
@@ -47,10 +48,19 @@ std::string rounded_tokens(std::uint64_t count) {
   return fmt::format("{}{}", whole < 100 ? whole : whole / 10 * 10, unit);
 }
 
-}  // namespace
-
 std::string tokens_text(std::uint64_t count) {
   return fmt::format("{}{} tokens", count < 1000 ? "" : "about ", rounded_tokens(count));
+}
+
+std::optional<std::uint64_t> tokens_of(std::string text) {
+  std::erase_if(text, [](char c) { return c == ',' || c == ' '; });
+  std::uint64_t unit = 1;
+  if (text.ends_with('k') || text.ends_with('K')) unit = 1024;
+  if (text.ends_with('M')) unit = 1024 * 1024;
+  if (unit > 1) text.pop_back();
+  const auto number = text_as<std::uint64_t>(text);
+  if (!number || *number > UINT64_MAX / unit) return std::nullopt;
+  return *number * unit;
 }
 
 namespace {

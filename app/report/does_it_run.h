@@ -1,19 +1,25 @@
-// Whether a model runs where it is asked to: its weights, a prompt, the largest context; and the best
-// quantization that would.
+// Whether a model runs where it is asked to: its weights, a prompt, the largest context, the best
+// quantization that would; and how the answers are kept from one run of the program to the next.
 #pragma once
 
 #include "core/base/progress.h"
 #include "core/forward/gguf/type_policy.h"
 #include "core/graph/meta_graph.h"
+#include "core/graph/names/tensor_names.h"
 #include "core/load/answer/answer.h"
 #include "core/load/request/bind_request.h"
 #include "core/load/request/request.h"
+#include "core/view/layouts.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace loadline::report {
@@ -49,6 +55,10 @@ struct RunVerdict {
 std::string fault_text(std::string_view message, std::string_view path);
 // "about 70k tokens": two digits, rounded down.
 std::string tokens_text(std::uint64_t count);
+// "70k": two digits, rounded down.
+std::string rounded_tokens(std::uint64_t count);
+// "512", "8,192", "32k", "1M" as people write tokens, in steps of 1,024; nothing for anything else.
+std::optional<std::uint64_t> tokens_of(std::string text);
 // "fits", "tight", ...
 std::string_view run_state_id(RunVerdict::State state);
 
@@ -114,5 +124,89 @@ void find_better(ModelRow& row, const graph::MetaGraph& graph, const load::LoadR
 // Why a model of a store is not whole, from what the store says (importers::StoredModel) and from what was
 // read of it; empty if it is whole.
 std::string missing_part(const std::string& incomplete, bool unfinished, const std::optional<ModelRow>& row);
+
+// --- What is read of one model.
+
+// A rectangle of a thumbnail, in a picture of kThumbWidth x kThumbHeight.
+inline constexpr double kThumbWidth = 56, kThumbHeight = 34;
+struct ThumbTile {
+  view::Rect rect = {};
+  graph::Role role{};
+};
+
+struct ModelFacts {
+  // Its verdict is unknown where a header was read for another question and this one is not answered yet.
+  std::optional<ModelRow> row = {};
+  std::string fault = {};  // why there is no row
+  std::vector<ThumbTile> map = {};
+  bool tried_types = false;  // row->better and row->no_better are what they will be
+  bool is_judged() const { return !row || row->verdict.state != RunVerdict::State::unknown; }
+};
+
+// What the models of a list are asked: whether they run on this target with so many tokens.
+struct RunQuestion {
+  load::Target target = {};
+  std::uint64_t prompt = kUsualPrompt;  // tokens of the prompt
+  std::uint64_t context = 0;            // in all, with those in the cache before the prompt; 0: the prompt
+
+  load::LoadRequest request() const;
+  std::uint64_t tokens() const { return context > 0 ? context : prompt; }
+  // Questions with the same text have the same answers.
+  std::string text() const;
+};
+// The memory that this machine can give changes all the time: rounded down by at most 1/64, so that a verdict
+// holds for a while. Other targets stay as they are.
+load::Target steadied(load::Target target);
+
+// Without trying quantizations. Throws as model_row() does.
+ModelFacts model_facts(const graph::MetaGraph& graph, const RunQuestion& question,
+                       const load::LoadEnvironment& environment, Progress& progress);
+
+// --- Facts kept by the model's path, the size of its files and the time of their last change.
+
+class KeptFacts {
+ public:
+  struct Key {
+    std::string path = {};
+    std::uint64_t bytes = 0;
+    std::int64_t changed = 0;  // as importers::StoredModel has them
+  };
+
+  // `program` tells programs apart whose answers may differ: what another one has kept is ignored. An empty
+  // `file`: nothing is kept on the disk.
+  KeptFacts(std::string file, std::string program) : file_(std::move(file)), program_(std::move(program)) {}
+  KeptFacts() = default;
+
+  // Adds what the file holds; nothing of what is damaged or of another program. Throws nothing.
+  void read();
+  // Replaces the file as a whole, by what it holds now and what was kept since. Throws Error{io}.
+  void write();
+  bool is_changed() const { return changed_; }  // since the last write()
+  void mark_written() { changed_ = false; }     // a copy is about to be
+
+  // Null: nothing is known of these files. Without a verdict if another question was answered.
+  std::shared_ptr<const ModelFacts> find(const Key& key, const std::string& question) const;
+  void keep(const Key& key, const std::string& question, std::shared_ptr<const ModelFacts> facts);
+  std::size_t size() const { return entries_.size(); }
+
+  // The content of the file, and what a text adds: for tests of damaged texts, too.
+  std::string text() const;
+  void add_text(std::string_view text);
+
+ private:
+  struct Answer {
+    std::string question;
+    std::shared_ptr<const ModelFacts> facts;
+  };
+  struct Entry {
+    std::uint64_t bytes = 0;
+    std::int64_t changed = 0;
+    std::vector<Answer> answers = {};  // the newest first; with the same row but for the verdict
+  };
+
+  std::string file_, program_;
+  std::map<std::string, Entry, std::less<>> entries_;  // by path
+  bool changed_ = false;
+};
 
 }  // namespace loadline::report

@@ -60,6 +60,33 @@ grep -q 'weights fit, what a prompt needs is not known' "$work"/out || fail "an 
 grep -Eq '^eight.gguf ' "$work"/out || fail "a file"
 "$program" models "$work"/nothing >"$work"/out 2>&1 && fail "a folder that is not there"
 
+# what was read is known the next time, until it changes; a cache that is damaged or of another program is none
+cp "$work"/best.gguf "$work"/models/kept.gguf
+run() { "$program" models "$work"/models/kept.gguf --target rtx-4060-8gb "$@" >"$work"/out 2>&1; }
+kept=$work/.cache/loadline/models.json
+run || fail "a model to keep"
+cp "$work"/out "$work"/first
+grep -q kept.gguf "$kept" || fail "nothing is kept"
+touch -r "$work"/models/kept.gguf "$work"/time
+dd if=/dev/zero of="$work"/models/kept.gguf bs=64 count=1 conv=notrunc 2>/dev/null
+touch -r "$work"/time "$work"/models/kept.gguf
+run || fail "a model that is known"
+cmp -s "$work"/out "$work"/first || fail "what was kept is not what was read"
+run --no-cache || fail "--no-cache"
+grep -q '^0 of 1 model run' "$work"/out || fail "--no-cache did not read"
+cp "$work"/best.gguf "$work"/models/kept.gguf
+for damage in 's/"program":"/&x/' 's/"models":\[/&[[[/' 's/"weights":/&-/' 's/"state":2/"state":77/' 's/"bytes":/"bytes":1e9,"x":/'; do
+  run || fail "a model to keep again"
+  sed -i "$damage" "$kept"
+  run || fail "a damaged cache"
+  cmp -s "$work"/out "$work"/first || fail "a cache damaged by $damage"
+done
+run --context 64k || fail "a long context"
+grep -q '65,536 tokens' "$work"/out && grep -q '^0 of 1 model run' "$work"/out || fail "a context of 64k"
+run --seq 1k --context 2k || fail "a short context"
+grep -q -- '--seq 1024 --past 1024' "$work"/out && grep -q '^1 of 1 model run' "$work"/out || fail "a context of 2k"
+run --seq lots && fail "no number of tokens"
+
 # this machine gives what the system has available
 "$program" targets this >"$work"/out || fail "this machine"
 grep -q '^this: This machine' "$work"/out || fail "this machine as a target"

@@ -2,11 +2,11 @@
 
 #include "app/gui/frame/export.h"
 #include "app/gui/frame/gui_app.h"
-#include "app/gui/frame/run_gui.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/theme.h"
 #include "app/gui/window/still_window.h"
 #include "app/gui/window/window.h"
+#include "app/gui_request.h"
 #include "app/report/manual.h"
 #include "core/base/error.h"
 #include "core/load/request/load_options.h"

@@ -830,8 +830,9 @@ TEST(Shelf, ReadsWhatLiesOnTheDisk) {
   EXPECT_EQ(demo.facts->row->verdict.state, Verdict::State::fits) << demo.facts->row->verdict.words;
   EXPECT_FALSE(demo.facts->map.empty());
   double area = 0;
-  for (const ThumbTile& tile : demo.facts->map) area += tile.rect.w * tile.rect.h;
-  EXPECT_NEAR(area, kThumbWidth * kThumbHeight, 0.02 * kThumbWidth * kThumbHeight);
+  for (const report::ThumbTile& tile : demo.facts->map) area += tile.rect.w * tile.rect.h;
+  EXPECT_NEAR(area, report::kThumbWidth * report::kThumbHeight,
+              0.02 * report::kThumbWidth * report::kThumbHeight);
 
   // what has not changed is not read again
   const auto before = demo.facts, broken_before = broken.facts;
@@ -868,6 +869,112 @@ TEST(Shelf, ForgetsWhatWasReadForAnotherMemory) {
   ASSERT_TRUE(workspace.shelf.models()[0].facts->row);
   EXPECT_EQ(workspace.shelf.models()[0].facts->row->verdict.state, Verdict::State::over);
   EXPECT_NE(workspace.shelf.models()[0].facts->row->no_better, "");
+}
+
+// The next run shows what this one has read, without reading it; files that changed are read again.
+TEST(Shelf, KeepsWhatItReadForTheNextRun) {
+  const testing::TemporaryFolder folder;
+  const std::string model = folder / "store/a.safetensors", cache = folder / "cache/new/models.json";
+  std::filesystem::create_directory(folder / "store");
+  const std::string bytes = testing::sample_safetensors();
+  testing::write_file(model, bytes);
+  const auto look = [&](const std::string& program) {
+    auto workspace = std::make_unique<Workspace>(importers::StorePlaces{.folders = {folder / "store"}});
+    workspace->services.targets = std::make_shared<const std::vector<load::Target>>(
+        std::vector<load::Target>{load::machine_target({.system = 8ull << 30})});
+    workspace->shelf.keep_in(report::KeptFacts(cache, program));
+    workspace->shelf.look({});
+    settle(*workspace);
+    return workspace;
+  };
+  const auto first = look("this");
+  ASSERT_EQ(first->shelf.models().size(), 1u);
+  ASSERT_TRUE(first->shelf.models()[0].runs());
+  // the same size and time: nothing says that it changed
+  const auto time = std::filesystem::last_write_time(model);
+  testing::write_file(model, std::string(bytes.size(), 'x'));
+  std::filesystem::last_write_time(model, time);
+  const auto second = look("this");
+  ASSERT_EQ(second->shelf.models().size(), 1u);
+  ASSERT_TRUE(second->shelf.models()[0].runs()) << "it was read again";
+  EXPECT_EQ(second->shelf.models()[0].facts->row->verdict.words,
+            first->shelf.models()[0].facts->row->verdict.words);
+  EXPECT_EQ(second->shelf.models()[0].facts->map.size(), first->shelf.models()[0].facts->map.size());
+  EXPECT_FALSE(look("another")->shelf.models()[0].runs()) << "another program has other answers";
+  std::filesystem::last_write_time(model, time + std::chrono::seconds(1));
+  EXPECT_FALSE(look("this")->shelf.models()[0].runs()) << "it has changed";
+}
+
+TEST(Shelf, AsksForThePromptAndTheContextThatArePutIn) {
+  const testing::TemporaryFolder folder;
+  Progress progress;
+  write_demo_model(folder.path().string(), progress);
+  Workspace workspace(importers::StorePlaces{.folders = {folder.path().string()}});
+  const auto look = [&] {
+    workspace.look_for_models();
+    settle(workspace);
+    return workspace.shelf.models().at(0).facts;
+  };
+  EXPECT_TRUE(look()->row->verdict.fits());
+  workspace.ask_models(512, 1500);
+  EXPECT_EQ(workspace.document().load.asked().request.sequence, 512u);
+  EXPECT_EQ(workspace.document().load.asked().request.past, 988u)
+      << "the model that is opened next is asked it";
+  EXPECT_TRUE(look()->row->verdict.fits());
+  EXPECT_EQ(workspace.shelf.question().tokens(), 1500u);
+  workspace.ask_models(512, 100'000);
+  const auto long_one = look();
+  EXPECT_FALSE(long_one->row->verdict.fits()) << long_one->row->verdict.words;
+  EXPECT_TRUE(long_one->row->verdict.too_long) << "the model has 2,048 positions";
+  workspace.ask_models(512, 1500);
+  EXPECT_TRUE(look()->row->verdict.fits());
+}
+
+TEST(Shelf, FiltersAndSortsItsRows) {
+  const auto model = [](std::string name, std::uint64_t bytes, report::RunVerdict::State state,
+                        std::int64_t used) {
+    ShelfModel made;
+    made.stored = {.name = name, .path = "/models/" + name, .bytes = bytes};
+    made.used = used;
+    report::ModelFacts facts;
+    facts.row = report::ModelRow{.format = "gguf", .type = bytes > 5 ? "q8_0" : "q4_0", .bytes = bytes};
+    facts.row->verdict.state = state;
+    if (used > 0) facts.row->verdict.context = bytes * 100;
+    made.facts = std::make_shared<const report::ModelFacts>(std::move(facts));
+    return made;
+  };
+  using State = report::RunVerdict::State;
+  std::vector<ShelfModel> models = {model("Mixtral 10", 9, State::over, 0),
+                                    model("mixtral 9", 4, State::fits, 20),
+                                    model("llama", 7, State::tight, 30)};
+  ShelfModel unread;
+  unread.stored = {.name = "new", .path = "/elsewhere/new"};
+  models.push_back(unread);
+  using Rows = std::vector<std::size_t>;
+  ShelfView view;
+  EXPECT_EQ(shelf_rows(models, view), (Rows{0, 1, 2, 3}));
+  view.by = ShelfColumn::name;
+  EXPECT_EQ(shelf_rows(models, view), (Rows{2, 1, 0, 3})) << "numbers count as numbers";
+  view.ascending = false;
+  EXPECT_EQ(shelf_rows(models, view), (Rows{3, 0, 1, 2}));
+  view.by = ShelfColumn::size;
+  EXPECT_EQ(shelf_rows(models, view), (Rows{0, 2, 1, 3})) << "what has no size comes last";
+  view.ascending = true;
+  EXPECT_EQ(shelf_rows(models, view), (Rows{1, 2, 0, 3}));
+  view.by = ShelfColumn::verdict;
+  EXPECT_EQ(shelf_rows(models, view), (Rows{1, 2, 0, 3})) << "what runs comes first";
+  view.by = ShelfColumn::context;
+  view.ascending = false;
+  EXPECT_EQ(shelf_rows(models, view), (Rows{2, 1, 0, 3}));
+  view.by = ShelfColumn::used;
+  EXPECT_EQ(shelf_rows(models, view), (Rows{2, 1, 0, 3}));
+  view = {};
+  view.filter = "MIX q8";
+  EXPECT_EQ(shelf_rows(models, view), Rows{0});
+  view.filter = "models  ";
+  EXPECT_EQ(shelf_rows(models, view), (Rows{0, 1, 2}));
+  view.only_runs = true;
+  EXPECT_EQ(shelf_rows(models, view), Rows{1});
 }
 
 TEST(Verdicts, NeverSayThatAnIncompleteModelFits) {

@@ -1,13 +1,22 @@
 // Pages of the manual, bars, and rows of measured loads.
 
+#include "app/report/does_it_run.h"
 #include "app/report/manual.h"
 #include "app/report/markdown.h"
 #include "app/report/measured_loads.h"
 #include "app/report/pictures.h"
 #include "app/report/row_text.h"
+#include "core/forward/model/known_models.h"
 #include "core/load/request/method.h"
+#include "tests/support/builders.h"
 
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -80,6 +89,127 @@ TEST(Markdown, leaves_no_markup_in_the_manual) {
           EXPECT_EQ(run.text.find('`'), std::string::npos) << page.id << ": " << run.text;
         }
     }
+}
+
+}  // namespace
+
+// --- What was read of models comes back, and a damaged file is no reason to fail.
+
+namespace {
+
+RunQuestion question_of(std::uint64_t bytes) { return {.target = load::machine_target({.system = bytes})}; }
+
+ModelFacts facts_with(const RunQuestion& question) {
+  const graph::MetaGraph graph =
+      forward::config_graph(forward::find_preset("demo")->config_json, "config.json");
+  const load::LoadEnvironment environment{.targets = {&question.target, 1}};
+  Progress progress;
+  ModelFacts facts = model_facts(graph, question, environment, progress);
+  facts.row->no_better = "none";
+  facts.row->better = QuantizedModel{"q8_0", 7, facts.row->verdict};
+  return facts;
+}
+
+TEST(KeptFacts, ComeBackForTheSameFilesAndTheSameQuestion) {
+  const RunQuestion question = question_of(8ull << 30);
+  const KeptFacts::Key key = {"/models/a b", 1234, -5};
+  const auto facts = std::make_shared<const ModelFacts>(facts_with(question));
+  ASSERT_TRUE(facts->row->verdict.context);
+  const testing::TemporaryFolder folder;
+  KeptFacts kept(folder / "new/models.json", "this");
+  kept.keep(key, question.text(), facts);
+  kept.keep({"/models/broken", 1, 1}, question.text(),
+            std::make_shared<const ModelFacts>(ModelFacts{.fault = "cut"}));
+  KeptFacts read("", "this");
+  read.add_text(kept.text());
+  EXPECT_EQ(read.size(), 1u) << "faults are read again";
+  const auto found = read.find(key, question.text());
+  ASSERT_TRUE(found && found->row);
+  EXPECT_TRUE(found->is_judged());
+  const RunVerdict &before = facts->row->verdict, &after = found->row->verdict;
+  EXPECT_EQ(after.words, before.words);
+  EXPECT_EQ(after.state, before.state);
+  EXPECT_EQ(std::tie(after.left, after.over, after.context, after.positions),
+            std::tie(before.left, before.over, before.context, before.positions));
+  EXPECT_EQ(found->row->parameters, facts->row->parameters);
+  EXPECT_EQ(found->row->better->bytes, 7u);
+  EXPECT_EQ(found->row->no_better, "none");
+  ASSERT_EQ(found->map.size(), facts->map.size());
+  for (std::size_t i = 0; i < found->map.size(); ++i) {
+    EXPECT_NEAR(found->map[i].rect.w, facts->map[i].rect.w, 0.07);
+    EXPECT_EQ(found->map[i].role, facts->map[i].role);
+  }
+  // other files, another program, another question
+  EXPECT_FALSE(read.find({key.path, 1235, key.changed}, question.text()));
+  EXPECT_FALSE(read.find({key.path, key.bytes, -4}, question.text()));
+  const auto other = read.find(key, question_of(4ull << 30).text());
+  ASSERT_TRUE(other && other->row) << "what it is stays";
+  EXPECT_FALSE(other->is_judged());
+  EXPECT_FALSE(other->row->better);
+  KeptFacts another("", "another");
+  another.add_text(kept.text());
+  EXPECT_EQ(another.size(), 0u);
+}
+
+TEST(KeptFacts, ForgiveWhatIsDamaged) {
+  const RunQuestion question = question_of(8ull << 30);
+  const KeptFacts::Key key = {"/models/a", 1, 2};
+  KeptFacts kept("", "this");
+  kept.keep(key, question.text(), std::make_shared<const ModelFacts>(facts_with(question)));
+  const std::string text = kept.text();
+  for (std::size_t size = 0; size < text.size() - 2; size += 3) {
+    KeptFacts read("", "this");
+    read.add_text(std::string_view(text).substr(0, size));
+    EXPECT_EQ(read.size(), 0u);
+  }
+  const auto damaged = [&](std::string_view from, std::string_view to) {
+    std::string other = text;
+    const std::size_t at = other.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    other.replace(at, from.size(), to);
+    KeptFacts read("", "this");
+    read.add_text(other);
+    return read.size();
+  };
+  EXPECT_EQ(damaged("this", "this"), 1u);
+  for (const auto& [from, to] : std::vector<std::pair<std::string_view, std::string_view>>{
+           {"\"weights\":", "\"weights\":-"},
+           {"\"tensors\":", "\"tensors\":\"1\",\"x\":"},
+           {"\"map\":[", "\"map\":[1,"},
+           {"\"map\":[", "\"map\":[1,1,1,1,6,"},
+           {"\"map\":[", "\"map\":[449,1,1,1,1,"},
+           {"\"map\":[", "\"map\":[[],1,1,1,1,"},
+           {"\"state\":", "\"state\":9"},
+           {"\"words\":\"", "\"words\":\"\\u001b[31m"},
+           {"\"words\":\"", "\"words\":7,\"x\":\""},
+           {"\"answers\":[", "\"answers\":[{},"},
+           {"\"answers\":[", "\"answers\":[{},{},{},{},{},{},{},{},"},
+           {"\"changed\":", "\"changed\":0.5,\"x\":"},
+           {"\"path\":", "\"path\":[],\"x\":"},
+           {"\"tried\":", "\"tried\":\"yes\",\"x\":"}})
+    EXPECT_EQ(damaged(from, to), 0u) << to;
+}
+
+TEST(RunQuestions, SteadyTheMemoryOfThisMachineAlone) {
+  const load::Target now = load::machine_target({.system = (8ull << 30) + 12'345'678});
+  const load::Target steady = steadied(now);
+  EXPECT_LE(*steady.host_bytes, *now.host_bytes);
+  EXPECT_GE(*steady.host_bytes, *now.host_bytes - *now.host_bytes / 64);
+  EXPECT_EQ(steadied(steady).host_bytes, steady.host_bytes);
+  load::Target sheet = now;
+  sheet.id = "sheet";
+  EXPECT_EQ(steadied(sheet).host_bytes, now.host_bytes);
+  RunQuestion question{.target = now, .prompt = 512, .context = 300};
+  EXPECT_EQ(question.request().sequence, 300u);
+  EXPECT_EQ(question.request().past, 0u);
+  question.context = 4096;
+  EXPECT_EQ(question.request().sequence, 512u);
+  EXPECT_EQ(question.request().past, 3584u);
+  EXPECT_EQ(tokens_of("32k"), 32768u);
+  EXPECT_EQ(tokens_of("8,192"), 8192u);
+  for (const char* const wrong :
+       {"", "k", "-1", "1.5k", "lots", "99999999999999999999", "18446744073709551615k"})
+    EXPECT_FALSE(tokens_of(wrong)) << wrong;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "app/cli/base/command.h"
 
 #include "app/cli/base/option_flags.h"
+#include "app/report/does_it_run.h"
 #include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
@@ -13,11 +14,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 namespace loadline::cli {
 
@@ -100,6 +103,35 @@ inspect::CanConvert conversion_trial(const Context& context, const graph::MetaGr
   return [graph, environment](const std::vector<Remedy>& settings) {
     return exporters::can_convert(graph, settings, environment);
   };
+}
+
+namespace {
+
+// Size and time of a file; empty if it is not there.
+std::string state_of(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) return "";
+  return fmt::format("{}@{}.{:09}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
+}  // namespace
+
+report::KeptFacts kept_facts(const Context& context) {
+  std::string program = fmt::format("loadline {} {}", LOADLINE_VERSION, state_of("/proc/self/exe"));
+  // architectures of the user's own decide what a model needs
+  std::vector<std::string> own;
+  for (const char* const kind : {"architectures", "profiles", "types"}) {
+    std::error_code failed;
+    const std::filesystem::path folder = std::filesystem::path(context.config_folder) / kind;
+    if (context.config_folder.empty()) break;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, failed))
+      own.push_back(fmt::format(" {}={}", safe_display(entry.path().filename().string()),
+                                state_of(entry.path().string())));
+  }
+  std::ranges::sort(own);
+  for (const std::string& file : own) program += file;
+  const std::string& folder = context.cache_folder;
+  return {folder.empty() ? "" : folder + "/models.json", std::move(program)};
 }
 
 std::string note_text(const graph::Note& note) {

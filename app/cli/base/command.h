@@ -22,6 +22,10 @@ namespace CLI {
 class App;
 }
 
+namespace loadline::report {
+class KeptFacts;
+}
+
 namespace loadline {
 struct GuiRequest;
 }
@@ -54,6 +58,7 @@ struct Context {
   bool show_progress = false;       // stderr is a terminal, not --quiet and not --json
   importers::ResolveOptions open;   // as the flags of open_options() say
   std::string hub_cache;
+  std::string cache_folder;      // may be emptied at any time; empty: none
   std::string config_folder;     // holds the user's own architectures, profiles and devices; empty: none
   forward::AssetsLoader assets;  // built-in and user's own; faults in the user's files go to stderr
   std::stop_token stop;          // requested by Ctrl-C
@@ -96,6 +101,9 @@ std::string note_text(const graph::Note& note);
 
 // A list of {severity, tensor, text}.
 Json notes_json(std::span<const graph::Note> notes);
+
+// What was read of models before; read() is not called yet. Of this program with these assets of the user.
+report::KeptFacts kept_facts(const Context& context);
 
 // Writes a line to stderr. Never fails, since nobody may be reading it.
 void complain(const std::string& text);

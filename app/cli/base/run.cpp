@@ -59,6 +59,13 @@ std::string hub_cache_folder() {
   return home.empty() ? "" : home + "/.cache/huggingface/hub";
 }
 
+// The folder for what can be computed anew.
+std::string cache_folder() {
+  if (const std::string folder = environment("XDG_CACHE_HOME"); !folder.empty()) return folder + "/loadline";
+  const std::string home = environment("HOME");
+  return home.empty() ? "" : home + "/.cache/loadline";
+}
+
 // The folder for the user's own architectures, profiles and devices.
 std::string configuration_folder() {
   if (const std::string folder = environment("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/loadline";
@@ -215,6 +222,7 @@ Context make_context(int (*run_gui)(const GuiRequest&)) {
   context.run_gui = run_gui;
   context.hub_cache = hub_cache_folder();
   context.config_folder = configuration_folder();
+  context.cache_folder = cache_folder();
   return context;
 }
 
@@ -444,6 +452,7 @@ Action setup_gui(CLI::App& app) {
       for (const std::string& fault : targets.faults) complain("ignored: " + fault);
     wanted.targets = targets.rows;
     wanted.rates = kept_rates(context);
+    wanted.facts = kept_facts(context);
     wanted.stop = context.stop;
     const int code = context.run_gui(wanted);
     if (context.json && !wanted.screenshot.empty())

@@ -29,15 +29,19 @@ namespace {
 struct ModelsFlags {
   std::vector<std::string> folders;
   std::string target = std::string(load::kThisMachine);
-  std::uint64_t prompt = report::kUsualPrompt;
-  bool fits = false;
+  std::string prompt = fmt::format("{}", report::kUsualPrompt), context;
+  bool fits = false, no_cache = false;
 };
 
 // A model of a store with what was read of it: a row, or why there is none.
 struct Listed {
   importers::StoredModel stored;
+  std::shared_ptr<const report::ModelFacts> facts = {};
   std::optional<report::ModelRow> row = {};
   std::string fault = {};
+
+  report::KeptFacts::Key key() const { return {stored.path, stored.bytes, stored.changed}; }
+  bool is_done() const { return facts && facts->is_judged() && facts->tried_types; }
 };
 
 std::string variable(const char* name) {
@@ -45,28 +49,54 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-void read_rows(const Context& context, const ModelsFlags& flags, const load::LoadEnvironment& environment,
-               std::vector<Listed>& models, Progress& progress) {
-  const load::LoadRequest request = report::usual_request(flags.target, flags.prompt);
-  const auto policies = context.assets();
+std::shared_ptr<const report::ModelFacts> read_facts(const Context& context, const std::string& path,
+                                                     const report::RunQuestion& question,
+                                                     const load::LoadEnvironment& environment) {
+  auto facts = std::make_shared<report::ModelFacts>();
+  Progress progress(context.stop);
+  try {
+    importers::ResolveOptions options = context.resolve_options();
+    if (!graph::has_ending_of(path, "onnx")) options.picture_side = 0;
+    const graph::MetaGraph graph = importers::open_model(path, options);
+    *facts = report::model_facts(graph, question, environment, progress);
+    report::find_better(*facts->row, graph, question.request(), context.assets()->type_policies, environment,
+                        progress);
+    facts->tried_types = true;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::canceled) throw;
+    *facts = {.fault = error.what()};
+  }
+  return facts;
+}
+
+// Reads the headers of those that are not known.
+void read_rows(const Context& context, const report::RunQuestion& question, report::KeptFacts& kept,
+               const load::LoadEnvironment& environment, std::vector<Listed>& models, Progress& progress) {
   constexpr std::size_t kMostThreads = 8;
   const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1u);
+  const std::string asked = question.text();
   ParallelLoop(models.size(), std::min({cores, kMostThreads, models.size()}), [&](std::size_t at) {
     Listed& model = models[at];
     progress.check_canceled();
-    Progress inner(context.stop);
-    if (!model.stored.path.empty()) try {
-        importers::ResolveOptions options = context.resolve_options();
-        if (!graph::has_ending_of(model.stored.path, "onnx")) options.picture_side = 0;
-        const graph::MetaGraph graph = importers::open_model(model.stored.path, options);
-        model.row = report::model_row(graph, request, environment, inner);
-        report::find_better(*model.row, graph, request, policies->type_policies, environment, inner);
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::canceled) throw;
-        model.fault = error.what();
-      }
+    if (!model.stored.path.empty()) {
+      model.facts = kept.find(model.key(), asked);
+      if (!model.is_done()) model.facts = read_facts(context, model.stored.path, question, environment);
+      model.row = model.facts->row;
+      model.fault = model.facts->fault;
+    }
     progress.add(1);
   }).finish();
+  for (const Listed& model : models)
+    if (model.row && kept.find(model.key(), asked) != model.facts) kept.keep(model.key(), asked, model.facts);
+}
+
+// A table is no less true for what could not be kept.
+void write_kept(const Context& context, report::KeptFacts& kept) {
+  try {
+    if (kept.is_changed()) kept.write();
+  } catch (const Error& error) {
+    if (!context.quiet) complain(fmt::format("not kept for the next time: {}", error.what()));
+  }
 }
 
 // Why the model is not whole; empty if it is.
@@ -159,10 +189,58 @@ importers::StorePlaces places_of(const Context& context, const ModelsFlags& flag
   return {.folders = flags.folders};
 }
 
+// "512", or "512 in a context of 32,768".
+std::string tokens_words(const report::RunQuestion& question) {
+  const std::uint64_t prompt = question.request().sequence;
+  return question.tokens() == prompt
+             ? fmt::format("with a prompt of {}", counted(prompt, "token"))
+             : fmt::format("with a context of {}", counted(question.tokens(), "token"));
+}
+
+report::RunQuestion question_of(const ModelsFlags& flags, const load::Target& target) {
+  report::RunQuestion question{.target = target};
+  question.prompt = report::tokens_of(flags.prompt).value_or(question.prompt);
+  if (!flags.context.empty()) question.context = report::tokens_of(flags.context).value_or(0);
+  return question;
+}
+
+void print_list_json(const report::RunQuestion& question, const std::vector<Listed>& models) {
+  const load::Target& target = question.target;
+  Json json = {{"target", json_text(target.id)},
+               {"target_name", json_text(target.name)},
+               {"device_bytes", target.device_bytes ? Json(*target.device_bytes) : Json()},
+               {"host_bytes", target.host_bytes ? Json(*target.host_bytes) : Json()},
+               {"prompt", question.request().sequence},
+               {"context", question.tokens()},
+               {"models", Json::array()}};
+  for (const Listed& model : models) json["models"].push_back(model_json(model));
+  print_json(json);
+}
+
+void print_table(const Context& context, const report::RunQuestion& question,
+                 const std::vector<Listed>& models) {
+  Table table(
+      {"model", "in", "format", "type", "parameters", "weights", tokens_words(question), "best that runs"},
+      {kLeft, kLeft, kLeft, kLeft, kRight, kRight, kLeft, kLeft});
+  for (const Listed& model : models) {
+    const auto cell = [&](auto text) { return model.row ? text(*model.row) : std::string("-"); };
+    table.row({safe_display(model.stored.name, 60), std::string(importers::store_id(model.stored.store)),
+               cell([](const report::ModelRow& row) { return safe_display(row.format, 20); }),
+               cell([](const report::ModelRow& row) { return row.type; }),
+               cell([](const report::ModelRow& row) { return format_count(row.parameters); }),
+               cell([](const report::ModelRow& row) { return format_bytes(row.bytes); }),
+               answer_cell(model, context.columns), better_cell(model)});
+  }
+  if (!models.empty()) fmt::print("{}", table.text(context.color));
+}
+
 int list(const Context& context, const ModelsFlags& flags) {
   load::LoadRequest request;
   request.target = flags.target;
-  const CliEnvironment environment(context, request);
+  CliEnvironment environment(context, request);
+  for (load::Target& row : environment.targets.rows) row = report::steadied(std::move(row));
+  const load::Target& target = load::find_target(environment.load.targets, flags.target);
+  const report::RunQuestion question = question_of(flags, target);
   const importers::StorePlaces places = places_of(context, flags);
   const load::LoadMemory memory = load::bind_memory(request, environment.load.targets);
   Progress progress(context.stop);
@@ -176,21 +254,16 @@ int list(const Context& context, const ModelsFlags& flags) {
                       format_grouped(importers::kMostEntries)));
     for (importers::StoredModel& model : stored.models) models.push_back({std::move(model)});
     progress.add_total(models.size());
-    read_rows(context, flags, environment.load, models, progress);
+    report::KeptFacts kept = kept_facts(context);
+    if (!flags.no_cache) kept.read();
+    read_rows(context, question, kept, environment.load, models, progress);
+    write_kept(context, kept);
   }
   const std::size_t found = models.size();
   const auto count = static_cast<std::uint64_t>(std::ranges::count_if(models, runs));
   if (flags.fits) std::erase_if(models, [](const Listed& model) { return !runs(model); });
-  const load::Target& target = load::find_target(environment.load.targets, flags.target);
   if (context.json) {
-    Json json = {{"target", json_text(target.id)},
-                 {"target_name", json_text(target.name)},
-                 {"device_bytes", target.device_bytes ? Json(*target.device_bytes) : Json()},
-                 {"host_bytes", target.host_bytes ? Json(*target.host_bytes) : Json()},
-                 {"prompt", flags.prompt},
-                 {"models", Json::array()}};
-    for (const Listed& model : models) json["models"].push_back(model_json(model));
-    print_json(json);
+    print_list_json(question, models);
     return kDone;
   }
   fmt::print("{}\n", machine_line(memory));
@@ -198,23 +271,13 @@ int list(const Context& context, const ModelsFlags& flags) {
     fmt::print("No models found. `loadline models FOLDER` looks in a folder.\n");
     return kDone;
   }
-  Table table({"model", "in", "format", "type", "parameters", "weights",
-               fmt::format("with a prompt of {}", counted(flags.prompt, "token")), "best that runs"},
-              {kLeft, kLeft, kLeft, kLeft, kRight, kRight, kLeft, kLeft});
-  for (const Listed& model : models) {
-    const auto cell = [&](auto text) { return model.row ? text(*model.row) : std::string("-"); };
-    table.row({safe_display(model.stored.name, 60), std::string(importers::store_id(model.stored.store)),
-               cell([](const report::ModelRow& row) { return safe_display(row.format, 20); }),
-               cell([](const report::ModelRow& row) { return row.type; }),
-               cell([](const report::ModelRow& row) { return format_count(row.parameters); }),
-               cell([](const report::ModelRow& row) { return format_bytes(row.bytes); }),
-               answer_cell(model, context.columns), better_cell(model)});
-  }
-  if (!models.empty()) fmt::print("{}", table.text(context.color));
+  print_table(context, question, models);
+  const load::LoadRequest asked = question.request();
+  const std::string past = asked.past > 0 ? fmt::format(" --past {}", asked.past) : "";
   fmt::print(
-      "{} of {} run. Loads are judged by method {}: `loadline plan MODEL --target {} --seq {} --method "
+      "{} of {} run. Loads are judged by method {}: `loadline plan MODEL --target {} --seq {}{} --method "
       "{}`.\n",
-      count, counted(found, "model"), report::kUsualMethod, safe_display(target.id, 40), flags.prompt,
+      count, counted(found, "model"), report::kUsualMethod, safe_display(target.id, 40), asked.sequence, past,
       report::kUsualMethod);
   return kDone;
 }
@@ -227,9 +290,21 @@ Action setup_models(CLI::App& app) {
            "folders to look in, instead of the hub cache and the stores of Ollama and LM Studio");
   add_text(app, "--target", flags->target, "where they have to run: `this` machine, or a data sheet",
            {.value_name = "ID", .default_text = std::string(load::kThisMachine)});
-  add_number(app, "--prompt", flags->prompt, "tokens of the prompt that has to fit",
-             {.value_name = "N", .show_default = true, .check = whole_range(1, load::kMostTokens)});
+  const Check tokens = {"TOKENS", [](const std::string& word) {
+                          const auto count = report::tokens_of(word);
+                          return count && *count > 0 && *count <= load::kMostTokens
+                                     ? std::string()
+                                     : fmt::format(
+                                           "'{}' is no number of tokens from 1 to {}: write 512 or 32k",
+                                           safe_display(word, 40), load::kMostTokens);
+                        }};
+  add_text(app, "--seq,--prompt", flags->prompt, "tokens of the prompt that has to fit",
+           {.value_name = "N", .show_default = true, .check = tokens});
+  add_text(app, "--context", flags->context,
+           "tokens that have to fit in all: the prompt, and those before it in the cache",
+           {.value_name = "N", .default_text = "the prompt", .check = tokens});
   add_flag(app, "--fits", flags->fits, "only models that run");
+  add_flag(app, "--no-cache", flags->no_cache, "read every header anew");
   return [flags](Context& context) { return list(context, *flags); };
 }
 

@@ -67,8 +67,8 @@ void show_palette(Workspace& workspace, const std::string&) {
 void show_keys(Workspace& workspace, const std::string&) { workspace.services.requests.add(OpenKeys{}); }
 
 void show_manual(Workspace& workspace, const std::string& topic) {
-  const std::string_view wanted = topic.empty() ? find_panel(workspace.settings.panel).manual : topic;
-  workspace.services.requests.add(OpenManual{std::string(report::find_manual_page(wanted).id)});
+  workspace.services.requests.add(
+      OpenManual{topic.empty() ? "" : std::string(report::find_manual_page(topic).id)});
 }
 void demo(Workspace& workspace, const std::string&) { workspace.open_demo(); }
 void close(Workspace& workspace, const std::string&) { workspace.close_model(); }
@@ -87,6 +87,10 @@ void show_tab(Workspace& workspace, const std::string& text) {
 template <bool values>
 void diff(Workspace& workspace, const std::string& text) {
   const auto& documents = workspace.documents();
+  if (text.empty() && !workspace.nearest_document()) {
+    workspace.settings.panel = "diff";  // which asks for the second model
+    return;
+  }
   const std::size_t at = text.empty() ? workspace.nearest_document().value_or(workspace.shown_document())
                                       : parse_number<std::size_t>(text, 1, documents.size()) - 1;
   if (at == workspace.shown_document()) refuse("that is the model shown");
@@ -180,8 +184,9 @@ void set_color(Workspace& workspace, const std::string& mode) {
   workspace.settings.color_by = static_cast<ColorBy>(position(mode, kColorNames, "coloring"));
 }
 
+// Of the tree, or of the start page.
 void edit_filter(Workspace& workspace, const std::string&) {
-  workspace.settings.layout.show_tree = true;
+  if (workspace.document().model) workspace.settings.layout.show_tree = true;
   workspace.services.requests.add(FocusFilter{});
 }
 
@@ -271,6 +276,29 @@ void models_folder(Workspace& workspace, const std::string& path) {
   if (folders.size() > kMostFavorites) folders.resize(kMostFavorites);
 }
 
+std::uint64_t tokens(std::string_view word, std::uint64_t least) {
+  const auto count = report::tokens_of(std::string(word));
+  if (!count || *count < least || *count > load::kMostTokens)
+    refuse(fmt::format("'{}' is no number of tokens: write 512 or 32k", safe_display(word, 40)));
+  return *count;
+}
+
+// "512", "512 32k": the prompt, and the tokens in all.
+void models_tokens(Workspace& workspace, const std::string& text) {
+  if (text.find(' ') == std::string::npos) return workspace.ask_models(tokens(text, 1), 0);
+  const auto [prompt, context] = two_words(text, "a prompt and a context");
+  workspace.ask_models(tokens(prompt, 1), tokens(context, 0));
+}
+
+void models_filter(Workspace& workspace, const std::string& words) { workspace.shelf.view.filter = words; }
+
+void models_sort(Workspace& workspace, const std::string& argument) {
+  std::string_view name = argument;
+  const bool up = ascending(name);
+  workspace.shelf.view.by = static_cast<ShelfColumn>(position(name, kShelfColumnNames, "column"));
+  workspace.shelf.view.ascending = up;
+}
+
 void full_screen(Workspace& workspace, const std::string& word) {
   bool& full = workspace.settings.full_screen;
   full = word.empty() ? !full : on_or_off(word);
@@ -299,9 +327,17 @@ void show_part(Workspace& workspace, const std::string& word) {
 }
 
 bool can_undo(const Workspace& workspace) { return workspace.document().load.can_undo(); }
-void undo(Workspace& workspace, const std::string&) { workspace.document().load.undo(); }
+void undo(Workspace& workspace, const std::string&) {
+  const std::string change = workspace.document().load.undone_by_undo();
+  workspace.document().load.undo();
+  workspace.services.done = "Undid: " + safe_display(change, 160);
+}
 bool can_redo(const Workspace& workspace) { return workspace.document().load.can_redo(); }
-void redo(Workspace& workspace, const std::string&) { workspace.document().load.redo(); }
+void redo(Workspace& workspace, const std::string&) {
+  const std::string change = workspace.document().load.done_by_redo();
+  workspace.document().load.redo();
+  workspace.services.done = "Redid: " + safe_display(change, 160);
+}
 
 // One option, or all that have no place of their own in the toolbar.
 void reset_options(Workspace& workspace, const std::string& id) {
@@ -356,11 +392,14 @@ constexpr auto kWindowActions = std::to_array<Action>({
     {"close", "Close the model", "Ctrl+W", kNone, always, close},
     {"favorite", "Toggle favorite", "", kNone, has_model, favorite},
     {"models-folder", "Add or remove a folder of models", "", kRequired, always, models_folder},
+    {"models-tokens", "Set prompt and context of the start page", "", kRequired, always, models_tokens},
+    {"models-filter", "Filter the models of the start page", "", kOptional, always, models_filter},
+    {"models-sort", "Sort the models of the start page", "", kRequired, always, models_sort},
     {"reload", "Reload model", "F5", kNone, has_model, reload},
     {"next-model", "Show the next model", "Ctrl+Tab", kNone, has_several, show_beside<true>},
     {"previous-model", "Show the previous model", "Ctrl+Shift+Tab", kNone, has_several, show_beside<false>},
     {"tab", "Switch to model", "", kRequired, has_several, show_tab},
-    {"diff", "Compare with another open model", "Ctrl+D", kOptional, has_several, diff<false>},
+    {"diff", "Compare with another model", "Ctrl+D", kOptional, has_model, diff<false>},
     {"diff-values", "Compare values with another open model", "", kOptional, has_several, diff<true>},
     {"end-diff", "Stop comparing", "", kNone, has_diff, end_diff},
     {"export", "Export the view to a .png, .svg or .csv file", "Ctrl+E", kOptional, always, export_view},
@@ -417,7 +456,8 @@ constexpr auto kWindowActions = std::to_array<Action>({
     {"zoom", "Show a module in the map", "", kOptional, has_model, zoom},
     {"zoom-out", "Show parent module in the map", "Backspace", kNone, has_model, zoom_out},
     {"color", "Color the map", "", kRequired, always, set_color},
-    {"find-tensor", "Filter the tensors", "Ctrl+F", kNone, has_model, edit_filter},
+    {"find-tensor", "Filter the tensors, or the models of the start page", "Ctrl+F", kNone, always,
+     edit_filter},
     {"filter", "Apply a filter to the tensors", "", kOptional, always, filter},
     {"sort", "Sort the tensors", "", kRequired, always, sort},
     {"find", "Search in the panel shown", "", kOptional, always, find},

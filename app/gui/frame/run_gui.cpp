@@ -1,8 +1,7 @@
 // Chooses the kind of window, opens the model, and runs frames until the window closes or the script ends.
-#include "app/gui/frame/run_gui.h"
-
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/state/settings.h"
+#include "app/gui_request.h"
 #include "core/base/error.h"
 #include "core/io/source_file.h"
 
@@ -110,6 +109,7 @@ int run_gui(const GuiRequest& request) {
   app.workspace().settings.follows_desktop = request.follows_desktop;
   if (keeps) take_state(app.workspace().settings, request, state);
   if (!request.targets.empty()) app.workspace().set_data_sheets(request.targets);
+  if (keeps) app.workspace().shelf.keep_in(request.facts);
   // a picture or a script shows the same on every machine, unless it asks for this one
   if (!offscreen && request.script.empty()) app.workspace().ask_of_this_machine();
   app.workspace().services.rates = request.rates;

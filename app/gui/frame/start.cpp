@@ -3,11 +3,13 @@
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
+#include "app/gui/window/input.h"
 #include "app/lesson/lesson.h"
 #include "core/base/text.h"
 #include "core/gpu/device_info.h"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -15,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/chrono.h>
 #include <fmt/core.h>
+#include <imgui_stdlib.h>
 
 namespace loadline::gui {
 namespace {
@@ -38,19 +42,63 @@ ImU32 state_color(const Ui& ui, report::RunVerdict::State state) {
   }
 }
 
+float button_width(const Ui& ui) { return text_width("Convert") + 2 * ui.px(10); }
+
+// The columns of the models, in pixels from the left edge of a row; a width of 0: there is no room for it.
+struct Columns {
+  float name = 0, size = 0, verdict = 0, context = 0, used = 0, convert = 0;
+  float name_width = 0, size_width = 0, verdict_width = 0, context_width = 0, used_width = 0;
+};
+
+Columns columns_in(const Ui& ui, float width) {
+  constexpr float kLeastName = 190, kLeastVerdict = 210;
+  const float gap = ui.px(14);
+  Columns columns;
+  columns.name = ui.px(10 + float(report::kThumbWidth) + 14);
+  columns.convert = width - button_width(ui) - ui.px(10);
+  columns.size_width = ui.px(78);
+  columns.context_width = ui.px(72);
+  columns.used_width = ui.px(84);
+  const auto spare = [&] {
+    float taken = columns.name + gap + (width - columns.convert);
+    for (const float column : {columns.size_width, columns.context_width, columns.used_width})
+      if (column > 0) taken += column + gap;
+    return width - taken - gap;
+  };
+  for (float* const column : {&columns.used_width, &columns.context_width})
+    if (spare() < ui.px(kLeastName + kLeastVerdict)) *column = 0;
+  columns.name_width = std::max(ui.px(kLeastName), spare() * 0.48f);
+  columns.verdict_width = spare() - columns.name_width;
+  columns.size = columns.name + columns.name_width + gap;
+  columns.verdict = columns.size + columns.size_width + gap;
+  columns.context = columns.verdict + columns.verdict_width + gap;
+  columns.used = columns.context + (columns.context_width > 0 ? columns.context_width + gap : 0);
+  return columns;
+}
+
+// "today", "3 days ago", "2026-11-03".
+std::string day_text(std::int64_t then, std::int64_t now) {
+  constexpr std::int64_t kDay = 86'400, kDays = 14;
+  const std::int64_t days = now / kDay - then / kDay;
+  if (days <= 0) return "today";
+  if (days == 1) return "yesterday";
+  if (days < kDays) return fmt::format("{} days ago", days);
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(then)));
+}
+
+// "512", "32k": as it can be typed.
+std::string tokens_word(std::uint64_t tokens) {
+  return tokens >= 1024 && tokens % 1024 == 0 ? fmt::format("{}k", tokens / 1024) : fmt::format("{}", tokens);
+}
+
 class StartPanel final : public Panel {
  public:
   void draw_content(Workspace& workspace, const Ui& ui) override {
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const ImVec2 origin = ImGui::GetCursorScreenPos();
-    const Shelf::Wanted wanted = {workspace.settings.favorites, workspace.settings.recent,
-                                  workspace.settings.folders};
-    if (!workspace.shelf.is_current(wanted)) {
-      workspace.measure_machine();
-      workspace.shelf.look(wanted);
-    }
+    workspace.look_for_models();
     const bool roomy = room.y >= ui.px(kLeastRoomy);
-    const float width = std::min(ui.px(1240), room.x - ui.px(48)), left = (room.x - width) / 2;
+    const float width = std::min(ui.px(1560), room.x - ui.px(48)), left = (room.x - width) / 2;
     float y = ui.px(roomy ? 26 : 12);
     const float words_width = width - buttons_width(ui);
     const auto line = [&](ImFont* font, ImU32 color, std::string_view words) {
@@ -64,10 +112,11 @@ class StartPanel final : public Panel {
     draw_buttons(workspace, ui, origin + ImVec2{left + width, ui.px(roomy ? 30 : 14)});
     y += ui.px(roomy ? 14 : 6);
     const float gap = ui.px(20),
-                lessons = room.x > ui.px(kLeastWide) ? std::min(ui.px(380), room.x * 0.3f) : 0;
+                lessons = room.x > ui.px(kLeastWide) ? std::min(ui.px(340), room.x * 0.24f) : 0;
     const float height = std::max(ui.px(80), room.y - y - ui.px(12));
     ImGui::SetCursorScreenPos(origin + ImVec2{left, y});
     draw_models(workspace, ui, {width - (lessons > 0 ? lessons + gap : 0), height});
+    draw_menu(workspace, ui);
     if (lessons == 0) return;
     ImGui::SetCursorScreenPos(origin + ImVec2{left + width - lessons, y});
     draw_lessons(workspace, ui, {lessons, height});
@@ -133,90 +182,202 @@ class StartPanel final : public Panel {
   }
 
   // A row for each model on this disk; a click opens it.
-  static void draw_models(Workspace& workspace, const Ui& ui, ImVec2 size) {
+  void draw_models(Workspace& workspace, const Ui& ui, ImVec2 size) {
     const CardScope card(ui, "known", size);
     const Shelf& shelf = workspace.shelf;
     list_title(ui, "Models");
-    if (const std::size_t unread = shelf.unread(); shelf.listing() || unread > 0) {
-      ImGui::SameLine(0, ui.px(12));
-      muted(ui,
-            shelf.listing() ? "looking for models" : fmt::format("reading {}", counted(unread, "header")));
-    } else if (!shelf.models().empty()) {
-      const auto run = std::ranges::count_if(shelf.models(), [](const ShelfModel& model) {
-        return model.facts && model.facts->row && model.facts->row->verdict.fits() &&
-               missing_part(model).empty();
-      });
-      ImGui::SameLine(0, ui.px(12));
-      muted(ui, fmt::format("{} of {} {}, with a prompt of {} tokens", run,
-                            counted(shelf.models().size(), "model"), run == 1 ? "runs" : "run",
-                            report::kUsualPrompt));
-    }
+    ImGui::SameLine(0, ui.px(12));
+    muted(ui, state_of(shelf));
+    if (!shelf.models().empty()) draw_question(workspace, ui);
+    const std::vector<std::size_t> rows = shelf_rows(shelf.models(), shelf.view);
+    if (!shelf.models().empty())
+      draw_titles(workspace.shelf.view, ui, list_width_ > 0 ? list_width_ : ImGui::GetContentRegionAvail().x);
     const ChildScope list("list");
     const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
     if (shelf.models().empty() && !shelf.listing())
       return empty_state(ui, "No models were found on this disk",
                          "Looked in the Hugging Face cache and the stores of Ollama and LM Studio. "
                          "Drop a file or a model folder anywhere in this window.");
-    std::optional<std::size_t> opened, converted;
+    if (rows.empty() && !shelf.models().empty())
+      return empty_state(ui, "No model passes the filter", "Empty the field above to see all of them.");
+    std::optional<RowAnswer> answered;
+    list_width_ = ImGui::GetContentRegionAvail().x;
+    const Columns columns = columns_in(ui, list_width_);
     for_rows_in_sight(
-        shelf.models().size(),
+        rows.size(),
         [&](std::size_t i) {
-          const IdScope scope(i);
-          const RowAnswer answer = draw_model(ui, shelf.models()[i]);
-          if (answer.open) opened = i;
-          if (answer.convert) converted = i;
+          const IdScope scope(rows[i]);
+          const RowAnswer answer = draw_model(ui, shelf.models()[rows[i]], columns);
+          if (answer.open || answer.convert || answer.menu)
+            answered = {answer.open, answer.convert, answer.menu, rows[i]};
         },
         ui.px(kRow));
-    if (!opened && !converted) return;
-    const std::string& path = shelf.models()[opened ? *opened : *converted].stored.path;
-    if (path.empty()) return;
-    workspace.open(path);
-    if (converted) workspace.settings.panel = "convert";
+    if (answered) follow(workspace, *answered);
   }
 
   struct RowAnswer {
-    bool open = false, convert = false;
+    bool open = false, convert = false, menu = false;
+    std::size_t at = 0;  // of the model
   };
 
-  static RowAnswer draw_model(const Ui& ui, const ShelfModel& model) {
+  void follow(Workspace& workspace, const RowAnswer& answer) {
+    const ShelfModel& model = workspace.shelf.models()[answer.at];
+    if (answer.menu) {
+      menu_ = model;
+      wants_menu_ = true;
+      return;
+    }
+    if (model.stored.path.empty()) return;
+    workspace.open(model.stored.path);
+    if (answer.convert) workspace.settings.panel = "convert";
+  }
+
+  // "3 of 40 run, with a prompt of 512 tokens", or what is being done.
+  static std::string state_of(const Shelf& shelf) {
+    if (shelf.listing() && shelf.models().empty()) return "looking for models";
+    if (const std::size_t unread = shelf.unread(); unread > 0)
+      return fmt::format("reading {}", counted(unread, "header"));
+    if (shelf.models().empty()) return "";
+    const auto run = std::ranges::count_if(shelf.models(), &ShelfModel::runs);
+    const report::RunQuestion& asked = shelf.question();
+    return fmt::format("{} of {} {} with a {} of {}", run, counted(shelf.models().size(), "model"),
+                       run == 1 ? "runs" : "run", asked.context > 0 ? "context" : "prompt",
+                       counted(asked.tokens(), "token"));
+  }
+
+  // The filter, and what the models are asked.
+  void draw_question(Workspace& workspace, const Ui& ui) {
+    ShelfView& view = workspace.shelf.view;
+    const float left = ImGui::GetCursorPosX() + ui.px(10), field = ui.px(74);
+    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - ui.px(10);
+    const float asked = text_width("prompt") + text_width("context") + 2 * field + ui.px(6 + 14 + 6);
+    const float box = text_width("only what runs") + ImGui::GetFrameHeight() + ui.px(20);
+    ImGui::SetCursorPosX(left);
+    ImGui::SetNextItemWidth(std::clamp(right - left - asked - box - ui.px(28), ui.px(90), ui.px(320)));
+    if (workspace.services.requests.take<FocusFilter>()) ImGui::SetKeyboardFocusHere();
+    ImGui::InputTextWithHint("##filter", "Filter: name, type, folder", &view.filter);
+    if (!ImGui::IsItemActive())
+      tooltip(ui, "Lists models whose name, path, type or format has these words (Ctrl+F)");
+    ImGui::SameLine(0, ui.px(14));
+    checkbox(ui, "only what runs", &view.only_runs);
+    ImGui::SameLine(right - asked);
+    const Settings& settings = workspace.settings;
+    control_text("prompt", ui.theme->muted);
+    ImGui::SameLine(0, ui.px(6));
+    if (typed_field(ui, "##prompt", field, prompt_, tokens_word(settings.prompt), "512",
+                    "Tokens of the prompt that has to fit: 512, 32k"))
+      ask(workspace, prompt_.typed, settings.context > 0 ? tokens_word(settings.context) : "");
+    ImGui::SameLine(0, ui.px(14));
+    control_text("context", ui.theme->muted);
+    ImGui::SameLine(0, ui.px(6));
+    if (typed_field(ui, "##context", field, context_,
+                    settings.context > 0 ? tokens_word(settings.context) : "", "as prompt",
+                    "Tokens that have to fit in all: the prompt, and those before it in the cache: 8k, 128k. "
+                    "Empty: no more than the prompt"))
+      ask(workspace, tokens_word(settings.prompt), context_.typed);
+  }
+
+  static void ask(Workspace& workspace, const std::string& prompt, const std::string& context) {
+    const std::string words = context.empty() ? prompt : prompt + " " + context;
+    workspace.attempt([&] { find_action("models-tokens")->run(workspace, words); });
+  }
+
+  // The titles of the columns; a click sorts by one, the next the other way round, the third as before.
+  static void draw_titles(ShelfView& view, const Ui& ui, float width_of_rows) {
+    const FontScope font(ui.fonts.small);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const Columns columns = columns_in(ui, width_of_rows);
+    const float height = ImGui::GetFontSize() + ui.px(8);
+    const auto title = [&](ShelfColumn column, std::string_view words, float from, float width,
+                           bool of_figures) {
+      if (width <= 0) return;
+      const IdScope scope(words);
+      const bool now = view.by == column;
+      const float own = std::min(width, text_width(words) + ui.px(16));
+      const float x = at.x + from + (of_figures ? width - own : 0);
+      ImGui::SetCursorScreenPos({x, at.y});
+      if (press_area(ui, "title", {own, height})) sort_by(view, column);
+      const ImU32 color = now || ImGui::IsItemHovered() ? ui.theme->text : ui.theme->muted;
+      tooltip(ui, fmt::format("Sort by {}", lower_case(words)));
+      const float pen = of_figures ? x + own - text_width(words) : x;
+      put_text({pen, at.y + ui.px(4)}, color, words);
+      if (now)
+        draw_arrow(ui, {of_figures ? pen - ui.px(8) : pen + text_width(words) + ui.px(9), at.y + height / 2},
+                   view.ascending);
+    };
+    title(ShelfColumn::name, "Name", columns.name, columns.name_width, false);
+    title(ShelfColumn::size, "Size", columns.size, columns.size_width, true);
+    title(ShelfColumn::verdict, "Runs here", columns.verdict, columns.verdict_width, false);
+    title(ShelfColumn::context, "Context", columns.context, columns.context_width, true);
+    title(ShelfColumn::used, "Last used", columns.used, columns.used_width, true);
+    ImGui::SetCursorScreenPos({at.x, at.y + height});
+    const float width = ImGui::GetContentRegionAvail().x;
+    ImGui::GetWindowDrawList()->AddLine({at.x, at.y + height}, {at.x + width, at.y + height}, ui.theme->grid);
+    ImGui::Dummy({0, 1});
+  }
+
+  static void sort_by(ShelfView& view, ShelfColumn column) {
+    const bool first = column == ShelfColumn::name || column == ShelfColumn::verdict;  // a to z, the best
+    if (view.by != column) {
+      view.by = column;
+      view.ascending = first;
+    } else if (view.ascending == first) {
+      view.ascending = !first;
+    } else {
+      view.by = ShelfColumn::kept;
+      view.ascending = true;
+    }
+  }
+
+  static void draw_arrow(const Ui& ui, ImVec2 center, bool up) {
+    const float r = ui.px(3.5f), y = up ? -r : r;
+    ImGui::GetWindowDrawList()->AddTriangleFilled({center.x - r, center.y - y * 0.6f},
+                                                  {center.x + r, center.y - y * 0.6f},
+                                                  {center.x, center.y + y * 0.8f}, ui.theme->text);
+  }
+
+  static RowAnswer draw_model(const Ui& ui, const ShelfModel& model, const Columns& columns) {
     RowAnswer answer;
     const float height = ui.px(kRow), width = ImGui::GetContentRegionAvail().x;
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const ShelfFacts* const facts = model.facts.get();
+    const report::ModelFacts* const facts = model.facts.get();
     const report::ModelRow* const row = facts != nullptr && facts->row ? &*facts->row : nullptr;
     answer.open =
         ImGui::Selectable("##model", false, ImGuiSelectableFlags_AllowItemOverlap, {width, height}) &&
         !model.gone;
+    answer.menu = is_right_clicked() || (item_has_seen_focus() && shortcut_pressed("Shift+F10"));
     const bool hot = ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenOverlapped);
     const auto [color, words] = verdict_words(ui, model);
     const std::string better = better_words(facts);
-    tooltip(ui,
-            fmt::format("{}\n{}{}", words, better.empty() ? "" : better + "\n", shown(model.stored.path)));
-    const float pad = ui.px(10), first = at.y + ui.px(5), second = at.y + ui.px(25);
-    draw_thumbnail(ui, facts, {at.x + pad, at.y + (height - ui.px(float(kThumbHeight))) / 2});
-    const float text_left = at.x + pad + ui.px(float(kThumbWidth) + 14);
-    const float verdict_left = at.x + width * 0.52f;
-    put_text({text_left, first}, model.gone ? ui.theme->muted : ui.theme->text,
-             elided(shown(model.stored.name), verdict_left - text_left - ui.px(16)));
-    const ImVec2 answer_at = {verdict_left, first};
-    const float answer_width = at.x + width - verdict_left - ui.px(row != nullptr ? 96 : 10);
-    ImGui::GetWindowDrawList()->AddCircleFilled({answer_at.x + ui.px(4), first + ImGui::GetFontSize() / 2},
-                                                ui.px(4), color);
-    // what has no room, the context, goes below, where nothing else stands there
-    const std::size_t comma = words.rfind(", ");
-    const bool cut =
-        better.empty() && comma != std::string::npos && text_width(words) > answer_width - ui.px(16);
-    put_text({answer_at.x + ui.px(16), first}, ui.theme->text,
-             elided(cut ? words.substr(0, comma) : words, answer_width - ui.px(16)));
+    tooltip(ui, fmt::format("{}\n{}{}\nRight click: what can be done with it", words,
+                            better.empty() ? "" : better + "\n", shown(model.stored.path)));
+    const float first = at.y + ui.px(5), second = at.y + ui.px(25);
+    draw_thumbnail(ui, facts, {at.x + ui.px(10), at.y + (height - ui.px(float(report::kThumbHeight))) / 2});
+    put_text({at.x + columns.name, first}, model.gone ? ui.theme->muted : ui.theme->text,
+             elided(shown(model.stored.name), columns.name_width));
+    const std::uint64_t bytes = row != nullptr ? row->bytes : model.stored.bytes;
+    if (bytes > 0)
+      put_text_before(at.x + columns.size + columns.size_width, first, ui.theme->text, format_bytes(bytes));
+    const float verdict = at.x + columns.verdict + ui.px(16), room = columns.verdict_width - ui.px(16);
+    ImGui::GetWindowDrawList()->AddCircleFilled(
+        {at.x + columns.verdict + ui.px(4), first + ImGui::GetFontSize() / 2}, ui.px(4), color);
+    const auto [line, below] = in_two_lines(without_context(words, row, columns), better, room);
+    put_text({verdict, first}, ui.theme->text, elided(line, room));
+    if (const auto context = context_of(row); context && columns.context_width > 0)
+      put_text_before(at.x + columns.context + columns.context_width, first, ui.theme->text, *context);
     {
       const FontScope font(ui.fonts.small);
-      put_text({text_left, second}, ui.theme->muted,
-               elided(about(model), verdict_left - text_left - ui.px(16)));
-      put_text({answer_at.x + ui.px(16), second}, ui.theme->muted,
-               elided(cut ? words.substr(comma + 2) : better, answer_width - ui.px(16)));
+      put_text({at.x + columns.name, second}, ui.theme->muted, elided(about(model), columns.name_width));
+      if (row != nullptr)
+        put_text_before(at.x + columns.size + columns.size_width, second, ui.theme->muted,
+                        elided(row->type, columns.size_width));
+      put_text({verdict, second}, ui.theme->muted, elided(below, room));
+      if (columns.used_width > 0 && model.used > 0)
+        put_text_before(at.x + columns.used + columns.used_width, first + ui.px(2), ui.theme->muted,
+                        day_text(model.used, std::time(nullptr)));
     }
     if (row != nullptr) {
-      ImGui::SetCursorScreenPos({at.x + width - ui.px(92), at.y + (height - ImGui::GetFrameHeight()) / 2});
+      ImGui::SetCursorScreenPos({at.x + columns.convert, at.y + (height - ImGui::GetFrameHeight()) / 2});
       answer.convert = button(ui, "Convert", hot ? ButtonKind::normal : ButtonKind::ghost);
       answer.open = answer.open && !answer.convert;
       ImGui::SetCursorScreenPos({at.x, at.y + height});
@@ -224,13 +385,72 @@ class StartPanel final : public Panel {
     return answer;
   }
 
-  static void draw_thumbnail(const Ui& ui, const ShelfFacts* facts, ImVec2 at) {
+  // The most tokens that there is room and a position for.
+  static std::optional<std::string> context_of(const report::ModelRow* row) {
+    if (row == nullptr || !row->verdict.context || *row->verdict.context >= load::kMostTokens)
+      return std::nullopt;
+    return report::rounded_tokens(*row->verdict.context);
+  }
+
+  // The words without what the column of the context says.
+  static std::string without_context(const std::string& words, const report::ModelRow* row,
+                                     const Columns& columns) {
+    const bool twice =
+        columns.context_width > 0 && row != nullptr && row->verdict.fits() && context_of(row).has_value();
+    return twice ? words.substr(0, words.rfind(", ")) : words;
+  }
+
+  // What has no room goes below, where nothing else stands there.
+  static std::pair<std::string, std::string> in_two_lines(const std::string& words, const std::string& better,
+                                                          float room) {
+    const std::size_t comma = words.find_first_of(",:");
+    if (!better.empty() || comma == std::string::npos || text_width(words) <= room) return {words, better};
+    std::size_t cut = comma;
+    for (std::size_t next = comma; next != std::string::npos; next = words.find_first_of(",:", next + 1))
+      if (text_width(words.substr(0, next)) <= room && words.substr(next + 1, 1) == " ") cut = next;
+    return {words.substr(0, cut), words.substr(std::min(cut + 2, words.size()))};
+  }
+
+  // What can be done with a model that was right-clicked.
+  void draw_menu(Workspace& workspace, const Ui& ui) {
+    if (std::exchange(wants_menu_, false)) ImGui::OpenPopup("menu of a model");
+    const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
+    if (!ImGui::BeginPopup("menu of a model")) return;
+    const std::string& path = menu_.stored.path;
+    const bool there = !menu_.gone && !path.empty();
+    small_text(ui, elided_name(shown(menu_.stored.name), ui.px(320)), ui.theme->muted);
+    ImGui::Dummy({ui.px(220), 0});
+    const auto offer = [&](const char* title, bool enabled, auto run) {
+      if (!enabled) return;
+      if (ImGui::Selectable(title)) workspace.attempt(run);
+    };
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    offer("Open", there, [&] { workspace.open(path); });
+    offer("Open in a new tab", there, [&] { workspace.open_beside(path); });
+    offer("Convert...", there && menu_.facts && menu_.facts->row, [&] {
+      workspace.open(path);
+      workspace.settings.panel = "convert";
+    });
+    if (there) ImGui::Separator();
+    offer("Copy the path", !path.empty(), [&] { ImGui::SetClipboardText(path.c_str()); });
+    offer("Copy the path of its folder", !folder.empty(), [&] { ImGui::SetClipboardText(folder.c_str()); });
+    offer("Show its folder", there && !folder.empty(),
+          [&] { find_action("browse")->run(workspace, folder); });
+    ImGui::Separator();
+    offer(menu_.favorite ? "Remove from favorites" : "Keep at the top as a favorite", !path.empty(),
+          [&] { workspace.toggle_favorite(path); });
+    offer(menu_.gone ? "Forget it" : "Forget that it was opened", menu_.gone || menu_.recent,
+          [&] { workspace.forget_model(path); });
+    ImGui::EndPopup();
+  }
+
+  static void draw_thumbnail(const Ui& ui, const report::ModelFacts* facts, ImVec2 at) {
     ImDrawList* const draw = ImGui::GetWindowDrawList();
-    const ImVec2 end = {at.x + ui.px(float(kThumbWidth)), at.y + ui.px(float(kThumbHeight))};
+    const ImVec2 end = {at.x + ui.px(float(report::kThumbWidth)), at.y + ui.px(float(report::kThumbHeight))};
     draw->AddRectFilled(at, end, with_alpha(ui.theme->neutral, 0.18f), ui.px(3));
     if (facts == nullptr) return;
     draw->PushClipRect(at, end, true);
-    for (const ThumbTile& tile : facts->map) {
+    for (const report::ThumbTile& tile : facts->map) {
       const ImVec2 corner = {at.x + ui.px(float(tile.rect.x)), at.y + ui.px(float(tile.rect.y))};
       draw->AddRectFilled(corner,
                           {corner.x + std::max(1.0f, ui.px(float(tile.rect.w)) - 1),
@@ -240,17 +460,12 @@ class StartPanel final : public Panel {
     draw->PopClipRect();
   }
 
-  static std::string missing_part(const ShelfModel& model) {
-    return report::missing_part(model.stored.incomplete, model.stored.unfinished,
-                                model.facts ? model.facts->row : std::nullopt);
-  }
-
   static std::pair<ImU32, std::string> verdict_words(const Ui& ui, const ShelfModel& model) {
     if (model.gone) return {ui.theme->muted, "no longer there"};
     if (model.facts || model.stored.path.empty())
-      if (const std::string missing = missing_part(model); !missing.empty())
+      if (const std::string missing = model.missing_part(); !missing.empty())
         return {ui.theme->warning, "incomplete: " + shown(missing)};
-    if (!model.facts) return {with_alpha(ui.theme->muted, 0.5f), "reading"};
+    if (!model.facts || !model.facts->is_judged()) return {with_alpha(ui.theme->muted, 0.5f), "reading"};
     if (!model.facts->row) return {ui.theme->bad, report::fault_text(model.facts->fault, model.stored.path)};
     const report::RunVerdict& verdict = model.facts->row->verdict;
     return {state_color(ui, verdict.state), verdict.words};
@@ -261,7 +476,7 @@ class StartPanel final : public Panel {
     std::string words = model.favorite ? "favorite  " : model.recent ? "recent  " : "";
     if (model.facts && model.facts->row) {
       const report::ModelRow& row = *model.facts->row;
-      words += fmt::format("{}  {}  {}  ", format_bytes(row.bytes), format_count(row.parameters), row.type);
+      words += fmt::format("{}  ", format_count(row.parameters));
     }
     switch (model.stored.store) {
       case importers::Store::hub:
@@ -276,8 +491,9 @@ class StartPanel final : public Panel {
     return words + shown(std::filesystem::path(model.stored.path).parent_path().string());
   }
 
-  static std::string better_words(const ShelfFacts* facts) {
-    if (facts == nullptr || !facts->row || facts->row->verdict.fits() || !facts->row->verdict.whole)
+  static std::string better_words(const report::ModelFacts* facts) {
+    if (facts == nullptr || !facts->row || !facts->is_judged() || facts->row->verdict.fits() ||
+        !facts->row->verdict.whole)
       return {};
     if (!facts->tried_types) return "trying quantizations";
     if (facts->row->better)
@@ -306,6 +522,11 @@ class StartPanel final : public Panel {
     if (button(ui, "Arena packing")) workspace.settings.panel = "arena";
     tooltip(ui, "See how buffers get their offsets: an example that greedy cannot pack, or a .csv problem");
   }
+
+  float list_width_ = 0;  // of the rows, in the last frame
+  TypedField prompt_, context_;
+  ShelfModel menu_;  // of the menu
+  bool wants_menu_ = false;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "app/gui/parts/widgets.h"
 #include "app/gui/window/input.h"
+#include "app/report/does_it_run.h"
 #include "core/base/text.h"
 
 #include <algorithm>
@@ -201,18 +202,6 @@ TypedNumber& typed_number() {
   return typed;
 }
 
-// "8192", "8,192", "8k": as people write tokens, in steps of 1,024.
-std::optional<std::uint64_t> number_with_unit(std::string text) {
-  std::erase_if(text, [](char c) { return c == ',' || c == ' '; });
-  std::uint64_t unit = 1;
-  if (text.ends_with('k') || text.ends_with('K')) unit = 1024;
-  if (text.ends_with('M')) unit = 1024 * 1024;
-  if (unit > 1) text.pop_back();
-  const auto number = text_as<std::uint64_t>(text);
-  if (!number || *number > UINT64_MAX / unit) return std::nullopt;
-  return *number * unit;
-}
-
 // True when the value changed.
 bool number_field(float width, std::uint64_t& value, std::uint64_t least, std::uint64_t most) {
   TypedNumber& typed = typed_number();
@@ -223,7 +212,7 @@ bool number_field(float width, std::uint64_t& value, std::uint64_t least, std::u
       "##typed", &typed.text, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
   const bool taken = entered || ImGui::IsItemDeactivatedAfterEdit();
   if (!fresh && !ImGui::IsItemActive() && !ImGui::IsItemActivated()) typed.id = 0;
-  const auto number = taken ? number_with_unit(typed.text) : std::nullopt;
+  const auto number = taken ? report::tokens_of(typed.text) : std::nullopt;
   if (!number || std::clamp(*number, least, most) == value) return false;
   value = std::clamp(*number, least, most);
   return true;
@@ -350,6 +339,31 @@ SheetScope::SheetScope(const Ui& ui, const char* id, ImVec2 size, float top) {
                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNavInputs);
   ImGui::PopStyleColor();
   ImGui::PopStyleVar(3);
+}
+
+ModalScope::ModalScope(const Ui& ui, const char* id, std::string_view title, ImVec2 size, bool appears,
+                       bool own_arrows) {
+  const ImVec2 screen = ImGui::GetIO().DisplaySize;
+  const float margin = ui.px(80);
+  ImGui::SetNextWindowSize({std::min(size.x, screen.x - margin), std::min(size.y, screen.y - margin)});
+  ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
+  if (appears) ImGui::OpenPopup(id);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(18), ui.px(16)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(10));
+  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoScrollbar |
+                                      ImGuiWindowFlags_NoSavedSettings;
+  visible_ = ImGui::BeginPopupModal(id, nullptr, kFlags | (own_arrows ? ImGuiWindowFlags_NoNavInputs : 0));
+  ImGui::PopStyleVar(2);
+  if (!visible_) return;
+  const FontScope font(ui.fonts.title);
+  text(title);
+}
+
+ModalScope::~ModalScope() {
+  if (!visible_) return;
+  if (closes_) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
 }
 
 bool sheet_is_left() {

@@ -288,6 +288,23 @@ class SheetScope {
   ~SheetScope() { ImGui::End(); }
 };
 
+// A sheet that keeps mouse and keyboard until it is closed, in the middle of the window: the dialog of files,
+// the sheet of exports. A height of 0 follows the content.
+class ModalScope {
+ public:
+  // Opens it with `appears`. Its content is drawn while visible(). `own_arrows`: the arrows are not ImGui's.
+  ModalScope(const Ui& ui, const char* id, std::string_view title, ImVec2 size, bool appears,
+             bool own_arrows = false);
+  ModalScope(const ModalScope&) = delete;
+  ModalScope& operator=(const ModalScope&) = delete;
+  ~ModalScope();
+  bool visible() const { return visible_; }
+  void close() { closes_ = true; }
+
+ private:
+  bool visible_ = false, closes_ = false;
+};
+
 // In a sheet: whether Escape was pressed, or a mouse button outside of it.
 bool sheet_is_left();
 

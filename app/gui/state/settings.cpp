@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/source_file.h"
+#include "core/load/request/request.h"
 
 #include <algorithm>
 #include <cmath>
@@ -54,23 +55,47 @@ std::vector<std::string> paths(const Json& json, const char* key, std::size_t mo
   return list;
 }
 
+// "path": seconds; what is no such pair is left out.
+std::map<std::string, std::int64_t> times(const Json& json, const char* key) {
+  std::map<std::string, std::int64_t> all;
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_object()) return all;
+  for (const auto& [path, time] : found->items())
+    if (path.size() <= kMostPath && time.is_number_unsigned() && all.size() < kMostUsed)
+      all.emplace(path,
+                  static_cast<std::int64_t>(std::min<std::uint64_t>(time.get<std::uint64_t>(), INT32_MAX)));
+  return all;
+}
+
+std::uint64_t tokens(const Json& json, const char* key, std::uint64_t least, std::uint64_t otherwise) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number_unsigned()) return otherwise;
+  const auto value = found->get<std::uint64_t>();
+  return value >= least && value <= load::kMostTokens ? value : otherwise;
+}
+
 }  // namespace
 
 std::string state_text(const WindowState& state) {
-  const Json json = {{"dark", state.dark},
-                     {"follows_desktop", state.follows_desktop},
-                     {"scale", state.scale},
-                     {"tree", state.layout.tree},
-                     {"inspector", state.layout.inspector},
-                     {"timeline", state.layout.timeline},
-                     {"show_tree", state.layout.show_tree},
-                     {"show_inspector", state.layout.show_inspector},
-                     {"show_timeline", state.layout.show_timeline},
-                     {"width", state.width},
-                     {"height", state.height},
-                     {"recent", paths_json(state.recent)},
-                     {"favorites", paths_json(state.favorites)},
-                     {"folders", paths_json(state.folders)}};
+  Json json = {{"dark", state.dark},
+               {"follows_desktop", state.follows_desktop},
+               {"scale", state.scale},
+               {"tree", state.layout.tree},
+               {"inspector", state.layout.inspector},
+               {"timeline", state.layout.timeline},
+               {"show_tree", state.layout.show_tree},
+               {"show_inspector", state.layout.show_inspector},
+               {"show_timeline", state.layout.show_timeline},
+               {"width", state.width},
+               {"height", state.height},
+               {"recent", paths_json(state.recent)},
+               {"favorites", paths_json(state.favorites)},
+               {"folders", paths_json(state.folders)},
+               {"prompt", state.prompt},
+               {"context", state.context},
+               {"used", Json::object()}};
+  for (const auto& [path, time] : state.used)
+    if (is_valid_utf8(path)) json["used"][path] = static_cast<std::uint64_t>(std::max<std::int64_t>(time, 0));
   return json.dump(2) + "\n";
 }
 
@@ -92,6 +117,9 @@ WindowState parse_state(std::string_view text) {
   state.recent = paths(json, "recent", kMostRecent);
   state.favorites = paths(json, "favorites", kMostFavorites);
   state.folders = paths(json, "folders", kMostFavorites);
+  state.prompt = tokens(json, "prompt", 1, state.prompt);
+  state.context = tokens(json, "context", 0, 0);
+  state.used = times(json, "used");
   return state;
 }
 
@@ -113,7 +141,12 @@ void write_state(const WindowState& state, const std::string& path) {
   file.commit();
 }
 
-void remember(std::vector<std::string>& recent, const std::string& path) {
+void remember(Remembered& remembered, const std::string& path, std::int64_t now) {
+  std::vector<std::string>& recent = remembered.recent;
+  std::map<std::string, std::int64_t>& used = remembered.used;
+  used[path] = now;
+  if (used.size() > kMostUsed)
+    used.erase(std::ranges::min_element(used, {}, [](const auto& one) { return one.second; }));
   std::erase(recent, path);
   recent.insert(recent.begin(), path);
   if (recent.size() > kMostRecent) recent.resize(kMostRecent);

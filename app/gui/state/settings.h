@@ -42,9 +42,12 @@ struct Remembered {
   bool follows_desktop = false;                          // dark is what the desktop wants, once that is known
   std::vector<std::string> recent = {}, favorites = {};  // paths of models, the newest first
   std::vector<std::string> folders = {};                 // in which the start page looks for models
+  std::map<std::string, std::int64_t> used = {};         // when a path was opened last, seconds since 1970
+  // What the start page asks of models: tokens of the prompt, and in all; 0: no more than the prompt.
+  std::uint64_t prompt = 512, context = 0;
   bool operator==(const Remembered&) const = default;
 };
-inline constexpr std::size_t kMostRecent = 12, kMostFavorites = 50;
+inline constexpr std::size_t kMostRecent = 12, kMostFavorites = 50, kMostUsed = 500;
 
 // Display settings that do not depend on the model.
 struct Settings : Remembered {
@@ -79,7 +82,7 @@ WindowState read_state(const std::string& path);
 // Writes the file and its folder. Throws Error{io}.
 void write_state(const WindowState& state, const std::string& path);
 
-// Puts a path of the recent ones first, once.
-void remember(std::vector<std::string>& recent, const std::string& path);
+// Puts a path of the recent ones first, once, and notes when that was.
+void remember(Remembered& remembered, const std::string& path, std::int64_t now);
 
 }  // namespace loadline::gui

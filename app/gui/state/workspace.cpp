@@ -16,6 +16,7 @@
 #include "importers/resolve.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -27,6 +28,8 @@ namespace loadline::gui {
 // --- Opens models.
 
 namespace {
+
+constexpr std::uint64_t kNoDocument = UINT64_MAX;  // no document has this id
 
 // The id of the document with the model at this path; 0 if there is none.
 std::uint64_t id_with_path(const std::vector<std::unique_ptr<Document>>& documents, const std::string& path) {
@@ -106,8 +109,13 @@ void Workspace::take_opened(const ToOpen& opened) {
   // a sheet is about the model that was shown
   if (!again && document().model && (settings.panel == "convert" || settings.panel == "upload"))
     settings.panel = "map";
-  adopt(opening.value(), again ? opened.in_place_of : id_with_path(documents_, opening.value()->path));
-  if (!again && !opened.path.empty()) remember(settings.recent, absolute_path(opened.path));
+  const std::uint64_t there = again ? opened.in_place_of : id_with_path(documents_, opening.value()->path);
+  adopt(opening.value(), there == 0 && opened.beside ? kNoDocument : there);
+  if (!again && !opened.path.empty())
+    remember(
+        settings, absolute_path(opened.path),
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count());
   if (opened.request) attempt([&] { document().load.ask(asked_by(*opened.request)); });
   if (again) shown_ = before;  // it was read again behind the one that is looked at
 }
@@ -119,6 +127,10 @@ void Workspace::open(const std::string& path, const std::vector<Remedy>& with) {
   }
   if (is_request_file(path)) return attempt([&] { open_request(path); });
   ask_open({.name = "Opening " + safe_display(path, 60), .path = path, .with = with});
+}
+
+void Workspace::open_beside(const std::string& path) {
+  ask_open({.name = "Opening " + safe_display(path, 60), .path = path, .beside = true});
 }
 
 void Workspace::open_demo() {
@@ -234,7 +246,10 @@ void Workspace::reload(std::size_t at) {
 void Workspace::toggle_favorite() {
   if (!document().model || document().model->path.empty())
     throw Error(ErrorCode::usage, "this model is not in a file");
-  const std::string path = document().model->path;
+  toggle_favorite(document().model->path);
+}
+
+void Workspace::toggle_favorite(const std::string& path) {
   std::vector<std::string>& favorites = settings.favorites;
   if (std::erase(favorites, path) > 0) return;
   favorites.insert(favorites.begin(), path);
@@ -333,9 +348,36 @@ void Workspace::ask_of_this_machine() {
   find_devices();
   Asked first = document().load.asked();
   first.request.target = load::kThisMachine;
-  first.first_token = true;
   document().load.ask(first);
-  document().load.forget_history();  // nobody has asked anything else yet
+  ask_models(settings.prompt, settings.context);
+}
+
+void Workspace::ask_models(std::uint64_t prompt, std::uint64_t context) {
+  settings.prompt = prompt;
+  settings.context = context;
+  if (document().model) return;
+  // the model that is opened next is asked the same
+  const report::RunQuestion question{.prompt = prompt, .context = context};
+  Asked asked = document().load.asked();
+  asked.first_token = true;
+  asked.request.sequence = question.request().sequence;
+  asked.request.past = question.request().past;
+  document().load.ask(asked);
+  document().load.forget_history();  // nobody has asked anything of a model yet
+}
+
+void Workspace::look_for_models() {
+  const Shelf::Wanted wanted = {settings.favorites, settings.recent, settings.folders,
+                                settings.used,      settings.prompt, settings.context};
+  if (shelf.is_current(wanted)) return;
+  measure_machine();
+  shelf.look(wanted);
+}
+
+void Workspace::forget_model(const std::string& path) {
+  std::erase(settings.favorites, path);
+  std::erase(settings.recent, path);
+  settings.used.erase(path);
 }
 
 void Workspace::choose_device(std::string device) {

@@ -47,6 +47,8 @@ class Workspace {
   // without a model, else a new one at the end. A .csv file is a packing problem, which the panel "arena"
   // shows beside the model. A .json file may be a saved request.
   void open(const std::string& path, const std::vector<Remedy>& with = {});
+  // As open(), but the start page stays where it is and the model comes behind it.
+  void open_beside(const std::string& path);
   // Opens a saved request (core/load/request/load_options.h) and applies it to `model`, else to the model
   // that it names, else to the present model. Throws Error.
   void open_request(const std::string& path, const std::string& model = {});
@@ -80,8 +82,16 @@ class Workspace {
   // Lists the devices, at every call again: their free memory changes, and with it what the first target,
   // which is this machine, can give.
   void find_devices();
-  // The first model is asked whether it runs on this machine, with a prompt.
+  // The first model is asked whether it runs on this machine, with the prompt of the start page.
   void ask_of_this_machine();
+  // The models of the start page are asked with this prompt and context (report::RunQuestion), and so is the
+  // model that is opened next on it.
+  void ask_models(std::uint64_t prompt, std::uint64_t context);
+  // Lists and reads the models on this disk, unless that was done not long ago. Every frame of the start
+  // page.
+  void look_for_models();
+  // Drops a path from the favorites and from the recent models.
+  void forget_model(const std::string& path);
   const std::vector<gpu::DeviceInfo>& devices() const { return services.devices.or_empty(); }
   void choose_device(std::string device);
   // Takes the memory that this machine can give now for the first target.
@@ -91,6 +101,7 @@ class Workspace {
 
   // Keeps the path of the model shown among the favorites, or drops it. Throws Error{usage} without a path.
   void toggle_favorite();
+  void toggle_favorite(const std::string& path);
 
   // Applies remedies: opens `path` again with the options, sets options of the load, or passes options to the
   // convert panel.
@@ -126,6 +137,7 @@ class Workspace {
     std::vector<Remedy> with = {};
     std::optional<load::LoadRequest> request = {};  // asked of the model once it is there
     std::uint64_t in_place_of = 0;                  // the id of the document that is read again; 0: none
+    bool beside = false;                            // a document without a model stays
   };
   void ask_open(ToOpen wanted);
   void open_next();

@@ -4,14 +4,13 @@
 #include "app/gui/state/base/services.h"
 #include "core/base/error.h"
 #include "core/base/tasks.h"
+#include "core/base/text.h"
 #include "core/forward/model/known_models.h"
-#include "core/graph/names/tensor_names.h"
 #include "importers/resolve.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <numeric>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -23,134 +22,186 @@ namespace {
 constexpr std::size_t kAtOnce = 12;
 constexpr std::size_t kReaders = 2;
 
-// What the first target can give, in steps in which a verdict hardly changes.
-std::uint64_t memory_of(const load::Target& target) {
-  constexpr std::uint64_t kStep = 256ull << 20;
-  return target.device_bytes.value_or(0) / kStep * 1'000'003 + target.host_bytes.value_or(0) / kStep;
-}
-
-using RoleBytes = std::array<std::uint64_t, graph::kRoleCount>;
-
-// Of what is below each node of the tree; children stand behind their parents.
-std::vector<RoleBytes> role_bytes(const graph::MetaGraph& graph, const graph::ModuleTree& tree) {
-  std::vector<RoleBytes> below(tree.nodes.size());
-  for (std::size_t i = tree.nodes.size(); i-- > 0;) {
-    const graph::ModuleNode& node = tree.nodes[i];
-    if (node.tensor) {
-      const graph::Tensor& tensor = graph.tensor(*node.tensor);
-      below[i][static_cast<std::size_t>(graph::tensor_role(tensor.name.view()))] +=
-          graph.storage(tensor.storage).bytes;
-    }
-    if (i == graph::index(graph::kRootNode)) continue;
-    for (std::size_t role = 0; role < graph::kRoleCount; ++role)
-      below[graph::index(node.parent)][role] += below[i][role];
-  }
-  return below;
-}
-
-// A rectangle for each tensor; where they are too small, one for each role below a module.
-std::vector<ThumbTile> thumbnail(const graph::MetaGraph& graph) {
-  const graph::ModuleTree tree = graph::module_tree(graph);
-  const std::vector<RoleBytes> below = role_bytes(graph, tree);
-  view::TreemapOptions options;
-  options.min_side = 3;
-  options.padding = 0;
-  options.header = kThumbHeight;  // no room for words
-  std::vector<ThumbTile> tiles;
-  for (const view::Tile& tile : view::layout_treemap(tree, view::TreemapOrder(tree), graph::kRootNode,
-                                                     {0, 0, kThumbWidth, kThumbHeight}, options)) {
-    if (tile.kind == view::TileKind::module) continue;
-    const RoleBytes& bytes = below[graph::index(tile.node)];
-    const double all = std::accumulate(bytes.begin(), bytes.end(), 0.0);
-    view::Rect rect = tile.rect;
-    for (std::size_t role = 0; role < bytes.size() && all > 0; ++role) {
-      if (bytes[role] == 0) continue;
-      rect.h = tile.rect.h * static_cast<double>(bytes[role]) / all;
-      tiles.push_back({rect, static_cast<graph::Role>(role)});
-      rect.y += rect.h;
-    }
-  }
-  return tiles;
-}
-
 // What a job needs of the window.
 struct Question {
   importers::ResolveOptions open;
   std::shared_ptr<const forward::ForwardAssets> assets;
-  std::shared_ptr<const std::vector<load::Target>> targets;
+  report::RunQuestion asked;
 
-  load::LoadEnvironment environment() const { return {.assets = assets, .targets = *targets}; }
-  load::LoadRequest request() const {
-    return report::usual_request(targets->front().id, report::kUsualPrompt);
-  }
+  load::LoadEnvironment environment() const { return {.assets = assets, .targets = {&asked.target, 1}}; }
 };
 
-ShelfFacts read_facts(const Question& question, const std::string& path, const ShelfFacts* before,
-                      Progress& progress) {
-  ShelfFacts facts;
+report::ModelFacts read_facts(const Question& question, const std::string& path,
+                              const report::ModelFacts* before, Progress& progress) {
   try {
     const graph::MetaGraph graph = importers::open_model(path, question.open);
     const load::LoadEnvironment environment = question.environment();
-    if (before == nullptr) {
-      facts.row = report::model_row(graph, question.request(), environment, progress);
-      facts.map = thumbnail(graph);
-      facts.tried_types = facts.row->verdict.fits();
-    } else {
-      facts = *before;
-      facts.tried_types = true;
-      report::find_better(*facts.row, graph, question.request(), question.assets->type_policies, environment,
-                          progress);
-    }
+    if (before == nullptr) return report::model_facts(graph, question.asked, environment, progress);
+    report::ModelFacts facts = *before;
+    facts.tried_types = true;
+    report::find_better(*facts.row, graph, question.asked.request(), question.assets->type_policies,
+                        environment, progress);
+    return facts;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::canceled) throw;
-    facts.fault = error.what();
+    return {.fault = error.what()};
   }
-  return facts;
 }
 
-// A path that the user opened, as the stores list theirs.
+// A path that the user opened, as the stores list theirs: a folder counts with the files in it.
 importers::StoredModel opened_model(const std::string& path) {
+  constexpr std::size_t kMostFiles = 1000;
   const std::filesystem::path whole(path);
   const std::filesystem::path named = whole.filename().empty() ? whole.parent_path() : whole;
   importers::StoredModel model{.name = named.filename().string(), .path = path};
-  struct stat status = {};
-  if (::stat(path.c_str(), &status) == 0) {
-    model.bytes = S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;
-    model.changed = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+  const auto add = [&](const std::filesystem::path& file) {
+    struct stat status = {};
+    if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+    model.bytes += static_cast<std::uint64_t>(status.st_size);
+    model.changed =
+        std::max(model.changed, std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
+  };
+  std::error_code failed;
+  std::size_t count = 0;
+  if (!std::filesystem::is_directory(whole, failed)) {
+    add(whole);
+  } else {
+    std::filesystem::directory_iterator at(whole, failed);
+    for (; !failed && at != std::filesystem::directory_iterator() && ++count < kMostFiles;
+         at.increment(failed))
+      add(at->path());
   }
   return model;
 }
 
+report::KeptFacts::Key key_of(const ShelfModel& model) {
+  return {model.stored.path, model.stored.bytes, model.stored.changed};
+}
+
 }  // namespace
+
+// --- One model, and which of them are listed.
+
+std::string ShelfModel::missing_part() const {
+  return report::missing_part(stored.incomplete, stored.unfinished, facts ? facts->row : std::nullopt);
+}
+
+bool ShelfModel::runs() const {
+  return facts && facts->row && facts->row->verdict.fits() && missing_part().empty();
+}
+
+namespace {
+
+// Whether every word of the filter is in one of these.
+bool passes(const ShelfModel& model, std::string_view filter) {
+  std::string all = lower_case(model.stored.name + "\n" + model.stored.path + "\n");
+  all += importers::store_id(model.stored.store);
+  if (model.facts && model.facts->row)
+    all += "\n" + lower_case(model.facts->row->type + "\n" + model.facts->row->format);
+  const std::string wanted = lower_case(filter);
+  for (std::size_t at = 0; at < wanted.size();) {
+    const std::size_t end = std::min(wanted.find(' ', at), wanted.size());
+    if (all.find(wanted.substr(at, end - at)) == std::string::npos) return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+// The less the better: what runs, then what runs in part, what does not, what cannot be read, what is gone.
+std::uint64_t verdict_rank(const ShelfModel& model) {
+  using State = report::RunVerdict::State;
+  constexpr std::uint64_t kTight = 2, kIncomplete = 3, kOver = 4, kFault = 5, kUnknown = 6, kGone = 7;
+  if (model.gone) return kGone;
+  if (!model.missing_part().empty()) return kIncomplete;
+  if (model.facts && !model.facts->row) return kFault;
+  if (!model.facts || !model.facts->is_judged()) return kUnknown;
+  switch (model.facts->row->verdict.state) {
+    case State::fits:
+      return 0;
+    case State::estimated:
+    case State::unjudged:
+      return 1;
+    case State::tight:
+      return kTight;
+    case State::incomplete:
+      return kIncomplete;
+    default:
+      return kOver;
+  }
+}
+
+// Nothing where the model has no such figure.
+std::optional<std::uint64_t> figure(const ShelfModel& model, ShelfColumn column) {
+  const report::ModelRow* const row = model.facts && model.facts->row ? &*model.facts->row : nullptr;
+  if (column == ShelfColumn::size && row != nullptr) return row->bytes;
+  if (column == ShelfColumn::size && model.stored.bytes > 0) return model.stored.bytes;
+  if (column == ShelfColumn::verdict) return verdict_rank(model);
+  if (column == ShelfColumn::context && row != nullptr) return row->verdict.context;
+  if (column == ShelfColumn::used && model.used > 0) return static_cast<std::uint64_t>(model.used);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::size_t> shelf_rows(std::span<const ShelfModel> models, const ShelfView& view) {
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < models.size(); ++i)
+    if (passes(models[i], view.filter) && (!view.only_runs || models[i].runs())) rows.push_back(i);
+  if (view.by == ShelfColumn::kept) return rows;
+  if (view.by == ShelfColumn::name) {
+    std::ranges::stable_sort(rows, [&](std::size_t a, std::size_t b) {
+      const std::string first = lower_case(models[a].stored.name), second = lower_case(models[b].stored.name);
+      return view.ascending ? natural_less(first, second) : natural_less(second, first);
+    });
+    return rows;
+  }
+  std::vector<std::optional<std::uint64_t>> figures(models.size());
+  for (const std::size_t i : rows) figures[i] = figure(models[i], view.by);
+  std::ranges::stable_sort(rows, [&](std::size_t a, std::size_t b) {
+    if (!figures[a] || !figures[b]) return figures[a].has_value() && !figures[b].has_value();
+    return view.ascending ? *figures[a] < *figures[b] : *figures[b] < *figures[a];
+  });
+  return rows;
+}
+
+// --- The list, and the reading.
+
+report::RunQuestion Shelf::asked(const Wanted& wanted) const {
+  return {report::steadied(services_.targets->front()), wanted.prompt, wanted.context};
+}
 
 bool Shelf::is_current(const Wanted& wanted) const {
   // so old is a list that a download or a conversion may be missing in it
   constexpr std::chrono::seconds kOld{15};
-  return memory_ && *memory_ == memory_of(services_.targets->front()) && wanted == wanted_ &&
+  return wanted == wanted_ && asked(wanted).text() == question_text_ &&
          std::chrono::steady_clock::now() - looked_at_ < kOld;
 }
 
 std::size_t Shelf::unread() const {
-  return static_cast<std::size_t>(std::ranges::count_if(models_, [](const ShelfModel& model) {
-    return !model.facts && !model.gone && !model.stored.path.empty();
-  }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(models_, [](const ShelfModel& model) { return !model.is_answered(); }));
 }
 
 void Shelf::look(Wanted wanted) {
   if (listed_.busy()) return;
-  const std::uint64_t memory = memory_of(services_.targets->front());
-  if (memory_ != memory) {
-    read_.withdraw();  // what it would bring is of another memory
-    kept_.clear();
+  question_ = asked(wanted);
+  if (std::string text = question_.text(); text != question_text_) {
+    read_.withdraw();  // what it would bring answers another question
+    question_text_ = std::move(text);
   }
-  memory_ = memory;
   wanted_ = std::move(wanted);
   looked_at_ = std::chrono::steady_clock::now();
   importers::StorePlaces places = places_;
   places.folders.insert(places.folders.end(), wanted_.folders.begin(), wanted_.folders.end());
+  std::optional<report::KeptFacts> kept;
+  if (!std::exchange(has_read_kept_, true)) kept = kept_;
   listed_.ask(
       services_.jobs, "Listing models",
-      [places](Progress& progress) { return importers::stored_models(places, progress); },
+      [places, kept = std::move(kept)](Progress& progress) {
+        Listed listed{importers::stored_models(places, progress), kept};
+        if (listed.kept) listed.kept->read();
+        return listed;
+      },
       [this] { take_list(); });
 }
 
@@ -162,7 +213,9 @@ void Shelf::take_list() {
              (model.stored.store == importers::Store::hub && model.stored.name == path);
     });
   };
-  for (const importers::StoredModel& stored : listed_.or_empty().models) models.push_back({stored});
+  if (listed_.value() && listed_.value()->kept) kept_ = *listed_.value()->kept;
+  if (listed_.value())
+    for (const importers::StoredModel& stored : listed_.value()->found.models) models.push_back({stored});
   const auto add = [&](const std::string& path, bool ShelfModel::*mark) {
     if (find(path) == models.end()) models.push_back({opened_model(path)});
     *find(path).*mark = true;
@@ -173,10 +226,9 @@ void Shelf::take_list() {
     std::error_code failed;
     const bool opened = model.favorite || model.recent;
     model.gone = opened && !std::filesystem::exists(model.stored.path, failed);
-    const auto kept = kept_.find(model.stored.path);
-    if (kept != kept_.end() && kept->second.bytes == model.stored.bytes &&
-        kept->second.changed == model.stored.changed)
-      model.facts = kept->second.facts;
+    model.facts = kept_.find(key_of(model), question_text_);
+    for (const auto& [path, at] : wanted_.used)
+      if (path == model.stored.path || path == model.stored.name) model.used = std::max(model.used, at);
   }
   std::ranges::stable_sort(models, [](const ShelfModel& a, const ShelfModel& b) {
     return std::pair(!a.favorite, !a.recent) < std::pair(!b.favorite, !b.recent);
@@ -187,18 +239,18 @@ void Shelf::take_list() {
 }
 
 void Shelf::read_next() {
-  std::vector<std::pair<std::size_t, std::shared_ptr<const ShelfFacts>>> wanted;
+  std::vector<std::pair<std::size_t, std::shared_ptr<const report::ModelFacts>>> wanted;
   for (std::size_t i = 0; i < models_.size() && wanted.size() < kAtOnce; ++i)
-    if (!models_[i].facts && !models_[i].gone && !models_[i].stored.path.empty())
-      wanted.emplace_back(i, nullptr);
+    if (!models_[i].is_answered()) wanted.emplace_back(i, nullptr);
   // once every model has its row, what would run of those that do not
   for (std::size_t i = 0; i < models_.size() && wanted.size() < kReaders; ++i)
-    if (models_[i].facts && models_[i].facts->row && !models_[i].facts->tried_types)
+    if (models_[i].facts && models_[i].facts->row && models_[i].is_answered() &&
+        !models_[i].facts->tried_types)
       wanted.emplace_back(i, models_[i].facts);
-  if (wanted.empty()) return;
+  if (wanted.empty()) return write_kept();
   std::vector<std::string> paths;
   for (const auto& [at, facts] : wanted) paths.push_back(models_[at].stored.path);
-  Question question{{}, services_.assets, services_.targets};
+  Question question{{}, services_.assets, question_};
   question.open.hub_cache = places_.hub_cache;
   question.open.assets = [assets = services_.assets] { return assets; };
   read_.ask(
@@ -207,7 +259,7 @@ void Shelf::read_next() {
         std::vector<Read> found(wanted.size());
         ParallelLoop(wanted.size(), std::min(kReaders, wanted.size()), [&](std::size_t i) {
           progress.check_canceled();
-          found[i] = {wanted[i].first, std::make_shared<const ShelfFacts>(
+          found[i] = {wanted[i].first, std::make_shared<const report::ModelFacts>(
                                            read_facts(question, paths[i], wanted[i].second.get(), progress))};
         }).finish();
         return found;
@@ -217,10 +269,24 @@ void Shelf::read_next() {
         for (const Read& read : read_.or_empty()) {
           ShelfModel& model = models_[read.at];
           model.facts = read.facts;
-          kept_[model.stored.path] = {model.stored.bytes, model.stored.changed, read.facts};
+          kept_.keep(key_of(model), question_text_, read.facts);
         }
         read_next();
       });
+}
+
+// What could not be kept is read again the next time, and nobody needs to know.
+void Shelf::write_kept() {
+  if (!kept_.is_changed()) return;
+  kept_.mark_written();
+  written_.ask(services_.jobs, "Keeping what was read of models", [kept = kept_](Progress&) mutable {
+    try {
+      kept.write();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  });
 }
 
 }  // namespace loadline::gui

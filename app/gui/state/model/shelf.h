@@ -3,10 +3,9 @@
 
 #include "app/gui/state/base/jobs.h"
 #include "app/report/does_it_run.h"
-#include "core/graph/names/tensor_names.h"
-#include "core/view/layouts.h"
 #include "importers/stores.h"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -14,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,27 +21,33 @@ namespace loadline::gui {
 
 struct Services;
 
-// A rectangle of a thumbnail, in a picture of kThumbWidth x kThumbHeight.
-inline constexpr double kThumbWidth = 56, kThumbHeight = 34;
-struct ThumbTile {
-  view::Rect rect;
-  graph::Role role{};
-};
-
-// What was read of a model.
-struct ShelfFacts {
-  std::optional<report::ModelRow> row = {};
-  std::string fault = {};  // why there is no row
-  std::vector<ThumbTile> map = {};
-  bool tried_types = false;  // row->better and row->no_better are what they will be
-};
-
 struct ShelfModel {
   importers::StoredModel stored;
   bool favorite = false, recent = false;
-  bool gone = false;                             // a favorite or recent path at which nothing lies
-  std::shared_ptr<const ShelfFacts> facts = {};  // null: not read yet
+  bool gone = false;      // a favorite or recent path at which nothing lies
+  std::int64_t used = 0;  // when it was opened here last, seconds since 1970; 0: never
+  std::shared_ptr<const report::ModelFacts> facts = {};  // null: not read yet
+  // Whether it is known what there is to say.
+  bool is_answered() const { return gone || stored.path.empty() || (facts && facts->is_judged()); }
+  // Why it is not whole; empty if it is, or if that is not known.
+  std::string missing_part() const;
+  bool runs() const;
 };
+
+// --- Which of them are listed, and in which order.
+
+// `kept`: favorites, then recent ones, then by store and name.
+enum class ShelfColumn : std::uint8_t { kept, name, size, verdict, context, used };
+inline constexpr std::array<std::string_view, 6> kShelfColumnNames = {"kept",    "name",    "size",
+                                                                      "verdict", "context", "used"};
+struct ShelfView {
+  std::string filter = {};  // words that name, path, type or format contain, in any order
+  bool only_runs = false;
+  ShelfColumn by = ShelfColumn::kept;
+  bool ascending = true;
+};
+// Positions of the models that the view shows. What has no figure to sort by comes last.
+std::vector<std::size_t> shelf_rows(std::span<const ShelfModel> models, const ShelfView& view);
 
 // Lists and reads in the background, a few models at a time. Used from one thread.
 class Shelf {
@@ -51,9 +57,14 @@ class Shelf {
   Shelf(const Shelf&) = delete;
   Shelf& operator=(const Shelf&) = delete;
 
-  // What is looked for besides the stores of programs. Paths.
+  // Where what is read is kept for the next run of the program. Before the first look().
+  void keep_in(report::KeptFacts kept) { kept_ = std::move(kept); }
+
+  // What is looked for besides the stores of programs, and what is asked of each model.
   struct Wanted {
-    std::vector<std::string> favorites = {}, recent = {}, folders = {};
+    std::vector<std::string> favorites = {}, recent = {}, folders = {};  // paths
+    std::map<std::string, std::int64_t> used = {};                       // when a path was opened last
+    std::uint64_t prompt = report::kUsualPrompt, context = 0;  // tokens, as report::RunQuestion has them
     bool operator==(const Wanted&) const = default;
   };
   // Lists the models, favorites and recent ones first, and reads those that are new, or of which files or the
@@ -62,33 +73,40 @@ class Shelf {
   // Whether look() was called for this, for the memory that the machine can give now, and not long ago.
   bool is_current(const Wanted& wanted) const;
   const std::vector<ShelfModel>& models() const { return models_; }
+  ShelfView view = {};
   bool listing() const { return listed_.busy(); }
-  // Models that are not read yet.
+  // Models that are not read yet, or not asked this question.
   std::size_t unread() const;
+  // What they are asked.
+  const report::RunQuestion& question() const { return question_; }
   const importers::StorePlaces& places() const { return places_; }
 
  private:
   struct Read {
     std::size_t at = 0;
-    std::shared_ptr<const ShelfFacts> facts;
+    std::shared_ptr<const report::ModelFacts> facts;
   };
-  struct Kept {
-    std::uint64_t bytes = 0;
-    std::int64_t changed = 0;
-    std::shared_ptr<const ShelfFacts> facts;
+  struct Listed {
+    importers::StoredModels found;
+    std::optional<report::KeptFacts> kept;  // what earlier runs have read, once
   };
+  report::RunQuestion asked(const Wanted& wanted) const;
   void take_list();
   void read_next();
+  void write_kept();
 
   Services& services_;
   importers::StorePlaces places_;
   std::vector<ShelfModel> models_;
-  std::map<std::string, Kept> kept_;     // by path
-  std::optional<std::uint64_t> memory_;  // of the machine, that kept_ is of
+  report::KeptFacts kept_;
+  bool has_read_kept_ = false;
+  report::RunQuestion question_;
+  std::string question_text_;  // empty: nothing is asked yet
   Wanted wanted_;
   std::chrono::steady_clock::time_point looked_at_ = {};
-  Latest<importers::StoredModels> listed_;
+  Latest<Listed> listed_;
   Latest<std::vector<Read>> read_;
+  Latest<std::string> written_;  // why it could not be; empty: it was
 };
 
 }  // namespace loadline::gui
