@@ -139,28 +139,14 @@ void ExportSheet::draw(Workspace& workspace, const Ui& ui, bool browses) {
   if (!open_ || browses) return;
   if (std::exchange(browses_, false)) appearing_ = !workspace.services.requests.holds<OpenBrowser>();
   if (workspace.services.requests.holds<OpenBrowser>()) return void(browses_ = true);
-  ImGui::SetNextWindowSize({ui.px(640), 0});
-  const ImVec2 screen = ImGui::GetIO().DisplaySize;
-  ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
-  if (std::exchange(appearing_, false)) ImGui::OpenPopup("export");
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(18), ui.px(16)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(10));
-  const bool visible = ImGui::BeginPopupModal("export", nullptr,
-                                              ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                                  ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
-  ImGui::PopStyleVar(2);
-  if (!visible) return;
-  {
-    const FontScope font(ui.fonts.title);
-    text("Export");
-  }
+  ModalScope modal(ui, "export", "Export", {ui.px(640), 0}, std::exchange(appearing_, false));
+  if (!modal.visible()) return;
   ImGui::Dummy({0, ui.px(4)});
   draw_form(workspace, ui);
   ImGui::Dummy({0, ui.px(8)});
   draw_buttons(workspace, ui);
   if (list_key_pressed(ListKey::escape) && !ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId)) open_ = false;
-  if (!open_ || browses_) ImGui::CloseCurrentPopup();
-  ImGui::EndPopup();
+  if (!open_ || browses_) modal.close();
 }
 
 }  // namespace loadline::gui

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/core.h>
 #include <imgui_stdlib.h>
@@ -188,26 +189,10 @@ void FileBrowser::filter(const Workspace& workspace) {
 void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   if (auto asked = workspace.services.requests.take<OpenBrowser>()) open(workspace, std::move(*asked));
   if (!open_) return;
-  const ImVec2 screen = ImGui::GetIO().DisplaySize;
-  const ImVec2 size = {std::min(ui.px(860), screen.x - ui.px(80)),
-                       std::min(ui.px(580), screen.y - ui.px(80))};
-  ImGui::SetNextWindowSize(size);
-  ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
-  if (appearing_) ImGui::OpenPopup("files");
   focus_ = focus_ || appearing_;
-  appearing_ = false;
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.px(18), ui.px(16)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui.px(10));
-  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
-                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoScrollbar |
-                                      ImGuiWindowFlags_NoNavInputs;
-  const bool visible = ImGui::BeginPopupModal("files", nullptr, kFlags);
-  ImGui::PopStyleVar(2);
-  if (!visible) return;
-  {
-    const FontScope font(ui.fonts.title);
-    text(writes() ? asked_.title : "Open a model");
-  }
+  ModalScope modal(ui, "files", writes() ? asked_.title : "Open a model", {ui.px(860), ui.px(580)},
+                   std::exchange(appearing_, false), true);
+  if (!modal.visible()) return;
   take_listing(workspace);
   // what Enter in the line means is about the list that is there now
   if (filtered_ != workspace.places.listing.value()) filter(workspace);
@@ -222,8 +207,7 @@ void FileBrowser::draw(Workspace& workspace, const Ui& ui) {
   ImGui::SameLine(0, ui.px(10));
   draw_list(workspace, ui, {0, height});
   draw_buttons(workspace, ui, typing);
-  if (!open_) ImGui::CloseCurrentPopup();
-  ImGui::EndPopup();
+  if (!open_) modal.close();
 }
 
 void FileBrowser::draw_places(Workspace& workspace, const Ui& ui, ImVec2 size) {
