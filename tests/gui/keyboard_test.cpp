@@ -646,6 +646,7 @@ TEST_F(Keys, run_the_actions_that_name_them) {
   EXPECT_TRUE(app_.wants_close());
 }
 
+// F1 explains the panel: its section of the page about the window, with a way to the page that says more.
 TEST_F(Keys, show_the_manual_s_page_about_the_panel_and_close_it) {
   workspace_.show(llama_70b_graph(), "");
   app_.settle();
@@ -654,9 +655,16 @@ TEST_F(Keys, show_the_manual_s_page_about_the_panel_and_close_it) {
     workspace_.settings.panel = row.id;
     press("manual");
     EXPECT_TRUE(is_open()) << row.id;
-    EXPECT_NE(drawn_text().find(without_blanks(report::find_manual_page(row.manual).title)),
+    EXPECT_NE(drawn_text().find("More:" + without_blanks(report::find_manual_page(row.manual).title)),
               std::string::npos)
         << row.id;
+    const std::string page = report::find_manual_page("window").text;
+    const std::size_t at = page.find(fmt::format("\n## {}\n\n", row.title));
+    ASSERT_NE(at, std::string::npos) << row.id << " has a section";
+    // its first words are in sight
+    const std::string words = page.substr(page.find("\n\n", at) + 2, 24);
+    EXPECT_NE(drawn_text().find(without_blanks(words.substr(0, words.rfind(' ')))), std::string::npos)
+        << words;
     for (const std::string_view markup : {"**", "|---", "```"})
       EXPECT_EQ(drawn_text().find(markup), std::string::npos) << row.id << ": " << markup;
     workspace_.document().select(graph::TensorId{3});

@@ -3,6 +3,7 @@
 #include "app/report/manual.h"
 
 #include "app/gui/frame/overlays.h"
+#include "app/gui/panels/panels.h"
 #include "app/gui/parts/theme.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/workspace.h"
@@ -10,9 +11,14 @@
 #include "app/report/markdown.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <fmt/core.h>
+#include <imgui_internal.h>
 
 namespace loadline::gui {
 
@@ -251,7 +257,7 @@ void draw_block(const Ui& ui, const Block& block, float width) {
 
 }  // namespace
 
-void draw_manual_page(const Ui& ui, std::string_view markdown) {
+void draw_manual_page(const Ui& ui, std::string_view markdown, std::string_view to) {
   const std::vector<Block> blocks = report::markdown_blocks(markdown);
   const float margin = ui.px(4);  // the ground of code reaches into it
   ImGui::Indent(margin);
@@ -261,6 +267,8 @@ void draw_manual_page(const Ui& ui, std::string_view markdown) {
     const bool list_goes_on =
         i > 0 && blocks[i].kind == BlockKind::item && blocks[i - 1].kind == BlockKind::item;
     if (i > 0) ImGui::Dummy({0, ui.px(list_goes_on ? 3 : 10)});
+    if (!to.empty() && blocks[i].kind == BlockKind::heading && report::plain_text(blocks[i].text) == to)
+      ImGui::SetScrollHereY(0);
     draw_block(ui, blocks[i], width);
   }
   ImGui::Unindent(margin);
@@ -268,8 +276,30 @@ void draw_manual_page(const Ui& ui, std::string_view markdown) {
 
 // --- The sheet of the manual: the choice of a page, and the page.
 
+std::string_view manual_section(const Workspace& workspace) {
+  if (workspace.lesson.plays() && !workspace.document().model) return "Start page";
+  const ImGuiWindow* const window = ImGui::GetCurrentContext()->NavWindow;
+  const std::string_view name = window == nullptr ? "" : window->Name;
+  struct WindowPart {
+    std::string_view child, section;
+  };
+  constexpr auto kParts = std::to_array<WindowPart>(
+      {{"/tree_", "Tree"}, {"/inspector_", "Inspector"}, {"/timeline_", "Timeline"}});
+  if (workspace.document().model)
+    for (const WindowPart& part : kParts)
+      if ((focus_is_seen() || ImGui::IsAnyItemActive()) && name.find(part.child) != std::string_view::npos)
+        return part.section;
+  if (!workspace.document().model && workspace.settings.panel != "arena") return "Start page";
+  return find_panel(workspace.settings.panel).title;
+}
+
 void ManualSheet::draw(Workspace& workspace, const Ui& ui) {
-  if (const auto wanted = workspace.services.requests.take<OpenManual>()) topic_ = wanted->topic;
+  if (auto wanted = workspace.services.requests.take<OpenManual>()) {
+    const bool here = wanted->topic.empty();
+    topic_ = here ? kWindowPage : wanted->topic;
+    section_ = here ? std::string(manual_section(workspace)) : wanted->section;
+    more_ = here && workspace.document().model ? find_panel(workspace.settings.panel).manual : "";
+  }
   if (topic_.empty()) return;
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
   const SheetScope sheet(ui, "manual", {ui.px(1000), screen.y - ui.px(80)});
@@ -283,17 +313,23 @@ void ManualSheet::draw(Workspace& workspace, const Ui& ui) {
   const auto picked = combo(ui, "##page", ui.px(260), titles[now], titles, now);
   ImGui::SameLine(0, ui.px(12));
   const bool closed = button(ui, "Close");
+  bool more = false;
+  if (!more_.empty() && topic_ == kWindowPage) {
+    ImGui::SameLine(0, ui.px(12));
+    more = button(ui, fmt::format("More: {}", report::find_manual_page(more_).title));
+  }
   ImGui::SameLine(0, ui.px(12));
   control_text("Esc closes, Left and Right turn pages", ui.theme->muted);
   {
     const IdScope scope(now);  // each page keeps its own place
     const ChildScope child("page", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
     if (!ImGui::IsPopupOpen(nullptr, ImGuiPopupFlags_AnyPopupId)) scroll_by_keys();
-    draw_manual_page(ui, pages[now].text);
+    draw_manual_page(ui, pages[now].text, std::exchange(section_, {}));
   }
   if (!picked && list_key_pressed(ListKey::right)) topic_ = pages[(now + 1) % pages.size()].id;
   if (!picked && list_key_pressed(ListKey::left)) topic_ = pages[(now + pages.size() - 1) % pages.size()].id;
   if (picked) topic_ = pages[*picked].id;
+  if (more) topic_ = more_;
   if (closed) topic_.clear();
 }
 

@@ -114,8 +114,13 @@ class KeySheet {
 
 // --- Draws a page of the manual.
 
-// Markdown in lines as wide as the region; code and tables may be wider.
-void draw_manual_page(const Ui& ui, std::string_view markdown);
+// Markdown in lines as wide as the region; code and tables may be wider. Scrolls to the heading `to`, if
+// there is one.
+void draw_manual_page(const Ui& ui, std::string_view markdown, std::string_view to = {});
+
+inline constexpr std::string_view kWindowPage = "window";
+// The heading on that page of what has the keyboard: "Timeline", or the title of the panel shown.
+std::string_view manual_section(const Workspace& workspace);
 
 // --- The manual, drawn over the window.
 
@@ -127,7 +132,9 @@ class ManualSheet {
   void draw(Workspace& workspace, const Ui& ui);
 
  private:
-  std::string topic_;  // empty: closed
+  std::string topic_;           // empty: closed
+  std::string section_;         // to which the page is scrolled once
+  std::string_view more_ = {};  // the page that has more about the panel
 };
 
 // --- The dialog that opens a model, or finds a path to write to: places, a path line, a list of the folder.

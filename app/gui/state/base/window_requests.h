@@ -30,8 +30,10 @@ struct OpenPalette {
 };
 struct OpenAdvice {};  // the sheet behind the verdict
 struct OpenKeys {};
+// A page, or a section of the page about the window; without both: about the part that has the keyboard.
 struct OpenManual {
-  std::string topic;
+  std::string topic = {};
+  std::string section = {};
 };
 struct FocusFilter {};    // the filter gets the keyboard
 struct CallAttention {};  // something that took long is done: the desktop may say so
