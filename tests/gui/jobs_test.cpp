@@ -723,11 +723,47 @@ TEST(Lessons, GoOnWhereTheyWereLeft) {
   workspace.stage.play("order");
   EXPECT_EQ(workspace.lesson.at(), 1u);
   EXPECT_EQ(workspace.lesson.now().typed, "12");
-  workspace.lesson.finished.insert("order");
   workspace.stage.leave();
+  settle(workspace);
+}
+
+// A finished lesson says so and keeps its answers, until somebody begins it again.
+TEST(Lessons, ThatAreFinishedSaySo) {
+  Workspace workspace("");
   workspace.stage.play("order");
-  EXPECT_EQ(workspace.lesson.at(), 0u);
-  EXPECT_EQ(workspace.lesson.now().typed, "");
+  settle(workspace);
+  LessonPlay& play = workspace.lesson;
+  EXPECT_THROW(play.finish(), Error) << "there are more steps";
+  std::size_t asked = 0;
+  for (std::size_t at = 0; at < play.count(); ++at) {
+    workspace.stage.go_to(at);
+    settle(workspace);
+    if (!play.step().ask) continue;
+    play.answer(asked++ == 0 ? play.now().texts->right : "0");
+    settle(workspace);
+  }
+  play.finish();
+  EXPECT_TRUE(play.is_at_end());
+  EXPECT_EQ(play.score().asked, asked);
+  EXPECT_EQ(play.score().right, 1u);
+  const std::size_t last = play.at();
+  ASSERT_NE(play.next_lesson(), nullptr);
+  const std::string next = play.next_lesson()->id;
+  EXPECT_NE(next, "order");
+  workspace.stage.leave();
+  EXPECT_TRUE(play.finished.contains("order"));
+  workspace.stage.play("order");
+  EXPECT_TRUE(play.is_at_end());
+  EXPECT_EQ(play.at(), last);
+  workspace.stage.go_to(last - 1);
+  EXPECT_FALSE(play.is_at_end());
+  play.begin_again();
+  EXPECT_EQ(play.at(), 0u);
+  EXPECT_EQ(play.score().right, 0u);
+  EXPECT_FALSE(play.finished.contains("order"));
+  workspace.stage.play(next);
+  EXPECT_EQ(play.lesson().id, next);
+  EXPECT_FALSE(play.is_at_end());
   workspace.stage.leave();
   settle(workspace);
 }
@@ -818,13 +854,18 @@ TEST(WindowState, ForgivesWhatItCannotRead) {
 }
 
 TEST(WindowState, RemembersThePathsOpenedLast) {
-  std::vector<std::string> recent;
-  for (int i = 0; i < 20; ++i) remember(recent, std::to_string(i));
-  remember(recent, "15");
+  Remembered remembered;
+  const std::vector<std::string>& recent = remembered.recent;
+  for (int i = 0; i < 20; ++i) remember(remembered, std::to_string(i), i);
+  remember(remembered, "15", 99);
   EXPECT_EQ(recent.size(), kMostRecent);
   EXPECT_EQ(recent[0], "15");
   EXPECT_EQ(recent[1], "19");
   EXPECT_EQ(std::ranges::count(recent, "15"), 1);
+  EXPECT_EQ(remembered.used.at("15"), 99);
+  EXPECT_EQ(remembered.used.at("0"), 0);
+  for (std::size_t i = 0; i < 2 * kMostUsed; ++i) remember(remembered, "at " + std::to_string(i), 1000);
+  EXPECT_EQ(remembered.used.size(), kMostUsed);
 }
 
 }  // namespace

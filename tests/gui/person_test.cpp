@@ -444,10 +444,66 @@ TEST_F(AtTheWindow, opens_the_model_to_compare_with) {
   workspace().settings.recent = {second};
   workspace().open(first);
   SOON(model_name() == "first" && !workspace().busy());
-  workspace().settings.panel = "diff";
+  person_.press("ctrl+d");  // one model is open: the second is asked for
   SOON(person_.sees("Choose a file"));
   person_.click(second);
   SOON(workspace().documents().size() == 2u && document().diff.result.value() != nullptr);
+}
+
+TEST_F(AtTheWindow, asks_the_start_page_what_runs_with_many_tokens) {
+  std::filesystem::create_directory(folder_ / "store");
+  const std::string first = demo("store/first"), second = demo("store/second");
+  workspace().settings.folders = {folder_ / "store"};
+  SOON(person_.sees("first") && person_.sees("second") && workspace().shelf.unread() == 0);
+  person_.press("ctrl+f");
+  person_.type("second");
+  SOON(!person_.sees("first"));
+  person_.press("ctrl+a");
+  person_.press("BackSpace");
+  SOON(person_.sees("first"));
+  person_.click("Size");
+  SOON(workspace().shelf.view.by == ShelfColumn::size && !workspace().shelf.view.ascending);
+  person_.click("as prompt");
+  person_.type("100k");
+  person_.press("Return");
+  SOON(workspace().settings.context == 102'400);
+  SOON(person_.sees("0 of 2 models run with a context of 102,400 tokens"));
+  // what can be done with a row
+  person_.click("second", 0, {"3"});
+  person_.click("Keep at the top as a favorite");
+  SOON(workspace().settings.favorites == std::vector<std::string>{second});
+  SOON(!workspace().shelf.listing() && workspace().shelf.models().front().favorite);
+  person_.click("second", 0, {"3"});
+  person_.click("Copy the path");
+  EXPECT_EQ(person_.paste(), second);
+  person_.click("first", 0, {"3"});
+  person_.click("Open in a new tab");
+  SOON(model_name() == "first" && !workspace().busy());
+  EXPECT_EQ(workspace().documents().size(), 2u) << "the start page stays";
+  EXPECT_EQ(document().load.asked().request.past + document().load.asked().request.sequence, 102'400u)
+      << "it is asked the same";
+}
+
+TEST_F(AtTheWindow, finishes_a_lesson_and_begins_it_again) {
+  workspace().attempt([&] { workspace().stage.play("order"); });
+  SOON(document().model && !workspace().busy());
+  workspace().attempt([&] { workspace().stage.go_to(workspace().lesson.count() - 1); });
+  person_.click("Finish");
+  SOON(workspace().lesson.is_at_end());
+  person_.click("Begin again");
+  SOON(workspace().lesson.at() == 0 && !workspace().lesson.is_at_end());
+}
+
+TEST_F(AtTheWindow, asks_what_a_part_of_the_window_shows) {
+  show_demo();
+  person_.press("F1");
+  SOON(person_.sees("More: Getting started"));
+  person_.press("Escape");
+  SOON(!person_.sees("Esc closes, Left and Right turn pages"));
+  person_.press("ctrl+f");
+  person_.press("F1");
+  SOON(person_.sees("The modules with their sizes."));
+  person_.press("Escape");
 }
 
 TEST_F(AtTheWindow, states_a_budget_and_takes_advice_and_takes_it_back) {
@@ -479,8 +535,10 @@ TEST_F(AtTheWindow, walks_back_through_what_was_asked) {
   person_.press("T");  // no part of the request
   person_.press("ctrl+z");
   SOON(document().load.asked() == first);
+  SOON(person_.sees("Undid: Device budget 32MiB"));
   person_.press("ctrl+shift+z");
   SOON(document().load.asked().request.device_budget == 32u << 20);
+  SOON(person_.sees("Redid: Device budget 32MiB"));
 }
 
 TEST_F(AtTheWindow, exports_what_is_seen_to_a_file_and_to_the_clipboard) {

@@ -243,6 +243,7 @@ class LessonPanel final : public Panel {
   void draw_content(Workspace& workspace, const Ui& ui) override;
   void draw_header(Workspace& workspace, const Ui& ui);
   void draw_step(Workspace& workspace, const Ui& ui);
+  static void draw_end(Workspace& workspace, const Ui& ui);
   void draw_question(Workspace& workspace, const Ui& ui);
   static void draw_number(Workspace& workspace, const Ui& ui, const lesson::AskNumber& ask, bool focus);
   static void draw_choices(Workspace& workspace, const Ui& ui, const lesson::AskChoice& ask);
@@ -312,10 +313,43 @@ void LessonPanel::draw_step(Workspace& workspace, const Ui& ui) {
   }
   draw_rich(ui, state.texts->text);
   if (play.step().ask) draw_question(workspace, ui);
-  if (play.is_open()) return;  // the rest would give the answer away
-  draw_published(ui, *state.texts);
-  if (play.step().slider) draw_slider(workspace, ui);
-  if (play.step().run) draw_run(workspace, ui);
+  if (!play.is_open()) {  // the rest would give the answer away
+    draw_published(ui, *state.texts);
+    if (play.step().slider) draw_slider(workspace, ui);
+    if (play.step().run) draw_run(workspace, ui);
+  }
+  if (play.is_at_end()) draw_end(workspace, ui);
+}
+
+// That it is finished, what came of it, and where to go from here.
+void LessonPanel::draw_end(Workspace& workspace, const Ui& ui) {
+  const LessonPlay& play = workspace.lesson;
+  gap(ui, 10);
+  beside_bar(ui, ui.theme->good, [&] {
+    {
+      const FontScope font(ui.fonts.strong);
+      text_colored(ui.theme->text, "Lesson finished");
+    }
+    if (const LessonPlay::Score score = play.score(); score.asked > 0)
+      muted(ui, fmt::format("{} of {} predicted right", score.right, counted(score.asked, "answer")));
+  });
+  gap(ui, 4);
+  const lesson::Lesson* const next = play.next_lesson();
+  if (next != nullptr) {
+    const std::string id = next->id;
+    const float room = ImGui::GetContentRegionAvail().x - 2 * ImGui::GetStyle().FramePadding.x;
+    if (button(ui, elided("Next lesson: " + shown(next->title), room), ButtonKind::primary))
+      return workspace.attempt([&] { workspace.stage.play(id); });
+    tooltip(ui, shown(next->question));
+  }
+  if (button(ui, "Begin again"))
+    return workspace.attempt([&] {
+      workspace.lesson.begin_again();
+      workspace.stage.show_scene();
+    });
+  tooltip(ui, "From the first step, without your answers");
+  ImGui::SameLine(0, ui.px(6));
+  if (button(ui, "Leave the lesson")) workspace.attempt([&] { workspace.stage.leave(); });
 }
 
 void LessonPanel::draw_question(Workspace& workspace, const Ui& ui) {
@@ -396,6 +430,7 @@ void LessonPanel::draw_footer(Workspace& workspace, const Ui& ui) {
   if (button(ui, "Reset the view", ButtonKind::ghost))
     workspace.attempt([&] { workspace.stage.show_scene(); });
   tooltip(ui, "Back to the lesson's view: the model, the load and the panel of this step");
+  if (workspace.lesson.is_at_end()) return;  // the end says how to go on
   const std::string_view next = last ? "Finish" : "Next";
   float width = 0;
   {
@@ -406,13 +441,12 @@ void LessonPanel::draw_footer(Workspace& workspace, const Ui& ui) {
   if (button(ui, next, ButtonKind::primary))
     workspace.attempt([&] {
       if (last) {
-        workspace.lesson.finished.insert(workspace.lesson.lesson().id);
-        workspace.stage.leave();
+        workspace.lesson.finish();
       } else {
         workspace.stage.go_to(workspace.lesson.at() + 1);
       }
     });
-  tooltip(ui, last ? "Leaves the lesson" : "Page Down");
+  tooltip(ui, last ? "Says what came of it, and which lesson is next" : "Page Down");
 }
 
 }  // namespace

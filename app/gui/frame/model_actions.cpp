@@ -312,9 +312,11 @@ void play_lesson(Workspace& workspace, const std::string& id) { workspace.stage.
 void leave_lesson(Workspace& workspace, const std::string&) { workspace.stage.leave(); }
 
 void go_to_step(Workspace& workspace, const std::string& word) {
-  const LessonPlay& play = lesson_of(workspace);
+  LessonPlay& play = lesson_of(workspace);
   const std::size_t now = play.at(), last = play.count() - 1;
-  if (word.empty() || word == "next") return workspace.stage.go_to(std::min(now + 1, last));
+  const bool on = word.empty() || word == "next";
+  if (on && now == last) return play.finish();
+  if (on) return workspace.stage.go_to(now + 1);
   if (word == "back") return workspace.stage.go_to(now - std::min<std::size_t>(now, 1));
   workspace.stage.go_to(parse_number<std::size_t>(word, 1, play.count()) - 1);
 }

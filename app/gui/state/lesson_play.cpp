@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -103,7 +104,38 @@ void LessonPlay::start(std::string_view id) {
     states_ = std::move(left->second.states);
   else
     states_.assign(steps, {});
-  go_to(resumes ? left->second.at : 0);
+  if (!resumes)
+    if (const auto done = finished.find(id); done != finished.end()) finished.erase(done);
+  const bool ends = finished.contains(id);
+  go_to(ends ? steps - 1 : resumes ? left->second.at : 0);
+  ended_ = ends;
+}
+
+void LessonPlay::finish() {
+  if (at_ + 1 != count()) throw Error(ErrorCode::usage, "the lesson has more steps");
+  finished.insert(lesson().id);
+  ended_ = true;
+}
+
+void LessonPlay::begin_again() {
+  states_.assign(count(), {});
+  finished.erase(lesson().id);
+  go_to(0);
+}
+
+LessonPlay::Score LessonPlay::score() const {
+  Score score;
+  for (std::size_t i = 0; i < count(); ++i) {
+    if (!lesson().steps[i].ask) continue;
+    ++score.asked;
+    if (states_[i].judged && states_[i].judged->right) ++score.right;
+  }
+  return score;
+}
+
+const lesson::Lesson* LessonPlay::next_lesson() const {
+  const auto own = std::ranges::find(all(), lesson().id, &lesson::Lesson::id);
+  return own == all().end() || std::next(own) == all().end() ? nullptr : &*std::next(own);
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> LessonPlay::left_at(std::string_view id) const {
@@ -115,10 +147,7 @@ std::optional<std::pair<std::size_t, std::size_t>> LessonPlay::left_at(std::stri
 void LessonPlay::leave() {
   if (work_) {
     work_->stop.request_stop();
-    if (finished.contains(lesson().id))
-      left_.erase(lesson().id);
-    else
-      left_.insert_or_assign(lesson().id, Left{at_, std::move(states_)});
+    left_.insert_or_assign(lesson().id, Left{at_, std::move(states_)});
   }
   filling_.reset();
   judging_.reset();
@@ -129,6 +158,7 @@ void LessonPlay::leave() {
   states_.clear();
   presents = false;
   at_ = 0;
+  ended_ = false;
   work_.reset();
 }
 
@@ -136,6 +166,7 @@ void LessonPlay::go_to(std::size_t step) {
   if (step >= count())
     throw Error(ErrorCode::usage, "the lesson has {}, from 1 to {}", counted(count(), "step"), count());
   at_ = step;
+  ended_ = false;
   to_show.clear();
   fill_texts();
 }

@@ -71,11 +71,24 @@ class LessonPlay {
   // notice.
   const std::vector<lesson::Lesson>& all() const;
 
-  // Begins with the first step, or where it was left unfinished. Throws Error{usage} that lists the ids.
+  // Begins with the first step, or where it was left; a lesson that was finished is at its end, with the
+  // answers given. Throws Error{usage} that lists the ids.
   void start(std::string_view id);
+  // Says at the last step that the lesson is finished. Throws Error{usage} at another step.
+  void finish();
+  bool is_at_end() const { return plays() && ended_; }
+  // From the first step, without the answers.
+  void begin_again();
+  // Of the questions of the lesson: how many were answered right at first, and how many there are.
+  struct Score {
+    std::size_t right = 0, asked = 0;
+  };
+  Score score() const;
+  // The lesson that follows in the list; null behind the last.
+  const lesson::Lesson* next_lesson() const;
   void leave();
   bool plays() const { return work_ != nullptr; }
-  // Ids of the lessons whose last step was left by its button, since the program was started.
+  // Ids of the lessons that were finished since the program was started.
   std::set<std::string, std::less<>> finished = {};
 
   // The step at which a lesson was left, 0 for the first; and how many it has. Nothing if it was not begun.
@@ -124,6 +137,7 @@ class LessonPlay {
   mutable bool has_read_ = false;
   std::shared_ptr<Work> work_;  // shared with jobs
   std::size_t at_ = 0;
+  bool ended_ = false;  // its end is shown below the last step
   std::vector<StepState> states_;
   struct Left {
     std::size_t at = 0;
