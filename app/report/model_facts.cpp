@@ -33,13 +33,12 @@ using RoleBytes = std::array<std::uint64_t, graph::kRoleCount>;
 // Of what is below each node of the tree; children stand behind their parents.
 std::vector<RoleBytes> role_bytes(const graph::MetaGraph& graph, const graph::ModuleTree& tree) {
   std::vector<RoleBytes> below(tree.nodes.size());
+  const std::vector<graph::Role> roles = graph::tensor_roles(graph);
   for (std::size_t i = tree.nodes.size(); i-- > 0;) {
     const graph::ModuleNode& node = tree.nodes[i];
-    if (node.tensor) {
-      const graph::Tensor& tensor = graph.tensor(*node.tensor);
-      below[i][static_cast<std::size_t>(graph::tensor_role(tensor.name.view()))] +=
-          graph.storage(tensor.storage).bytes;
-    }
+    if (node.tensor)
+      below[i][static_cast<std::size_t>(roles[graph::index(*node.tensor)])] +=
+          graph.storage(graph.tensor(*node.tensor).storage).bytes;
     if (i == graph::index(graph::kRootNode)) continue;
     for (std::size_t role = 0; role < graph::kRoleCount; ++role)
       below[graph::index(node.parent)][role] += below[i][role];

@@ -138,7 +138,7 @@ namespace {
 
 constexpr double kMapWidth = 960, kMapHeight = 420, kMapLetter = 6.2;
 
-std::string tile_svg(const graph::MetaGraph& graph, const graph::ModuleTree& tree, const view::Tile& tile) {
+std::string tile_svg(const graph::ModuleTree& tree, const view::Tile& tile, graph::Role role) {
   const graph::ModuleNode& node = tree.node(tile.node);
   const double width = tile.rect.w, height = tile.rect.h;
   const std::string path = graph::module_path(tree, tile.node);
@@ -146,10 +146,6 @@ std::string tile_svg(const graph::MetaGraph& graph, const graph::ModuleTree& tre
   const std::string title = tile.kind == view::TileKind::aggregate
                                 ? fmt::format("{} small parts of {}", format_grouped(tile.tensors), path)
                                 : path;
-  const bool tensor = tile.kind == view::TileKind::tensor && node.tensor;
-  // of small parts together, what their module is for
-  const graph::Role role =
-      tensor ? graph::tensor_role(graph.tensor(*node.tensor).name.view()) : graph::tensor_role(path + ".");
   svg += fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"{}\"><title>{}: "
       "{}</title></rect>\n",
@@ -174,6 +170,8 @@ std::string tile_svg(const graph::MetaGraph& graph, const graph::ModuleTree& tre
 std::string treemap_svg(const graph::MetaGraph& graph) {
   const graph::ModuleTree tree = graph::module_tree(graph);
   const view::TreemapOrder order(tree);
+  const std::vector<graph::Role> roles = graph::tensor_roles(graph);
+  const std::vector<graph::Role> of_modules = graph::module_roles(graph, tree, roles);
   view::TreemapOptions options;
   options.min_side = 10;
   options.header = 16;
@@ -182,16 +180,24 @@ std::string treemap_svg(const graph::MetaGraph& graph) {
       "class=\"treemap\">\n",
       kMapWidth, kMapHeight);
   for (const view::Tile& tile :
-       view::layout_treemap(tree, order, graph::kRootNode, {0, 0, kMapWidth, kMapHeight}, options))
-    svg += tile_svg(graph, tree, tile);
+       view::layout_treemap(tree, order, graph::kRootNode, {0, 0, kMapWidth, kMapHeight}, options)) {
+    const auto tensor = tree.node(tile.node).tensor;
+    const graph::Role module = of_modules[graph::index(tile.node)];
+    svg += tile_svg(tree, tile,
+                    tile.kind == view::TileKind::tensor && tensor ? roles[graph::index(*tensor)]
+                    // of what is mixed, as the module is called
+                    : module == graph::Role::other
+                        ? graph::tensor_role(graph::module_path(tree, tile.node) + ".")
+                        : module);
+  }
   return svg + "</svg>\n";
 }
 
 std::string treemap_legend(const graph::MetaGraph& graph) {
   std::array<std::uint64_t, graph::kRoleCount> bytes{};
   const std::vector<graph::Share> parts = graph::shares(graph);
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    bytes[static_cast<std::size_t>(graph::tensor_role(graph.tensors[i].name.view()))] += parts[i].bytes;
+  const std::vector<graph::Role> roles = graph::tensor_roles(graph);
+  for (std::size_t i = 0; i < parts.size(); ++i) bytes[graph::index(roles[i])] += parts[i].bytes;
   std::string html = "<div class=\"legend\">";
   for (std::size_t i = 0; i < graph::kRoleCount; ++i)
     if (bytes[i] > 0)

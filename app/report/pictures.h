@@ -39,7 +39,7 @@ std::string bars_text(const Bars& bars, std::size_t columns, bool unicode);
 // --- What is in a model, as a treemap for a page.
 
 // An SVG element of its own: area is bytes, color is the role of a tensor, titles have what they take. A
-// page defines the colors of the classes role0 to role5 (assets/report/treemap.css). Parts too small to see
+// page defines the colors of the classes role0 to role6 (assets/report/treemap.css). Parts too small to see
 // are drawn together, so the size is bounded for any model.
 std::string treemap_svg(const graph::MetaGraph& graph);
 // The roles that the model has, with their bytes, as a legend.

@@ -326,6 +326,9 @@ TEST(ModuleTree, LayerNumbersAreWholeSegments) {
   EXPECT_EQ(graph::layer_number("h.0.attn.bias"), 0u);
   EXPECT_FALSE(graph::layer_number("w2.weight"));
   EXPECT_FALSE(graph::layer_number("99999999999999999999.weight"));
+  EXPECT_EQ(graph::layer_part("model.layers.12.mlp").begin, 13u);
+  EXPECT_EQ(graph::layer_part("model.layers.12.mlp").end, 15u);
+  EXPECT_TRUE(graph::layer_part("a.b1.").empty());
 }
 
 TEST(GraphJson, EscapesWhatIsNotText) {

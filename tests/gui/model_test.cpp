@@ -31,6 +31,28 @@ std::vector<std::string> names(const Model& model, const std::vector<graph::Tens
   return result;
 }
 
+// Names that tell nothing get the role of the operator that reads them, and modules the role that all of
+// their weights have.
+TEST(Model, roles_of_operators_and_modules) {
+  graph::MetaGraph graph;
+  for (const char* const name : {"a.0.w", "a.1.w", "b.w"}) {
+    const graph::StorageId storage{static_cast<std::uint32_t>(graph.storages.size())};
+    graph.tensors.push_back({name, graph::DType::f32, {4}, {}, storage, 0});
+    graph.storages.push_back(graph::shapes_only_storage(16));
+  }
+  graph.forward.emplace();
+  graph.forward->ops = {{"Conv", "", {}, {graph::TensorId{0}}, {}},
+                        {"com.microsoft.FusedConv", "", {}, {graph::TensorId{1}}, {}},
+                        {"Add", "", {}, {graph::TensorId{2}}, {}}};
+  const std::vector<graph::Role> roles = graph::tensor_roles(graph);
+  EXPECT_EQ(roles, (std::vector{graph::Role::convolution, graph::Role::convolution, graph::Role::other}));
+  const graph::ModuleTree tree = graph::module_tree(graph);
+  const std::vector<graph::Role> modules = graph::module_roles(graph, tree, roles);
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i)
+    if (tree.nodes[i].name == "a") EXPECT_EQ(modules[i], graph::Role::convolution);
+  EXPECT_EQ(modules[0], graph::Role::other) << "no role has all of it";
+}
+
 TEST(Model, roles_of_the_usual_names) {
   EXPECT_EQ(graph::tensor_role("model.embed_tokens.weight"), graph::Role::embedding);
   EXPECT_EQ(graph::tensor_role("transformer.h.3.attn.c_attn.weight"), graph::Role::attention);
@@ -42,6 +64,12 @@ TEST(Model, roles_of_the_usual_names) {
   EXPECT_EQ(graph::tensor_role("encoder.layer.0.intermediate.dense.weight"), graph::Role::mlp);
   EXPECT_EQ(graph::tensor_role("lm_head.weight"), graph::Role::head);
   EXPECT_EQ(graph::tensor_role("rotary.inv_freq"), graph::Role::other);
+  EXPECT_EQ(graph::tensor_role("layer1.0.conv1.weight"), graph::Role::convolution);
+  EXPECT_EQ(graph::tensor_role("onnx::Conv_497"), graph::Role::convolution);
+  EXPECT_EQ(graph::tensor_role("layer1.0.bn2.weight"), graph::Role::norm);
+  EXPECT_EQ(graph::tensor_role("layer4.0.downsample.1.running_var"), graph::Role::norm);
+  EXPECT_EQ(graph::tensor_role("fc.weight"), graph::Role::head);
+  EXPECT_EQ(graph::tensor_role("decoder.layers.3.fc1.weight"), graph::Role::mlp);
 }
 
 TEST(Model, totals_of_a_70b) {

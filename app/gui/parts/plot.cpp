@@ -319,7 +319,9 @@ Paint paint_of_difference(const ModelDiff& diff, const Theme& theme, graph::Node
 Paint paint_of_module(const Model& model, const Theme& theme, ColorBy mode, graph::NodeId node) {
   const std::string path = graph::module_path(model.tree, node);
   if (mode == ColorBy::role || mode == ColorBy::diff) {
-    const graph::Role role = graph::tensor_role(path);
+    // of what is mixed, as the module is called
+    const graph::Role own = model.module_roles[graph::index(node)];
+    const graph::Role role = own == graph::Role::other ? graph::tensor_role(path) : own;
     if (role != graph::Role::other) return role_paint(theme, role);
   }
   if (mode == ColorBy::layer) {

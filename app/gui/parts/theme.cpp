@@ -54,7 +54,8 @@ Theme make_dark() {
   t.spaces = {rgb(0xCBA680), rgb(0x74839C), rgb(0xE6EAF2), rgb(0x9484F0)};
   t.categories = {rgb(0x4BA4FE), rgb(0x733292), rgb(0x8E9F38), rgb(0x0D712D),
                   rgb(0xCC67AD), rgb(0xA8CC5C), rgb(0x4BFBD1), rgb(0x995386)};
-  t.roles = {rgb(0xE4A010), rgb(0x79C7F8), rgb(0x27B182), rgb(0xF8E54A), rgb(0xCA91B3), rgb(0x6C7D95)};
+  t.roles = {rgb(0xE4A010), rgb(0x79C7F8), rgb(0x27B182), rgb(0x965A1E),
+             rgb(0xF8E54A), rgb(0xCA91B3), rgb(0x6C7D95)};
   t.lives = {rgb(0x3F5FE8), rgb(0x1AA0A8), rgb(0xBFEFA0), rgb(0xA83BC4)};
   return t;
 }
@@ -64,7 +65,8 @@ Theme make_light() {
   t.spaces = {rgb(0x9C7448), rgb(0x8C98AC), rgb(0x4A5568), rgb(0x6C55D6)};
   t.categories = {rgb(0x5F8EF4), rgb(0x793069), rgb(0x418B1D), rgb(0x4A5408),
                   rgb(0xE787BF), rgb(0xA0B54B), rgb(0x67B7FD), rgb(0xA94FA4)};
-  t.roles = {rgb(0xD18D0D), rgb(0x3C8DBE), rgb(0x4CB88B), rgb(0xD6CB2E), rgb(0xB46785), rgb(0x93A2B0)};
+  t.roles = {rgb(0xD18D0D), rgb(0x3C8DBE), rgb(0x4CB88B), rgb(0x785F50),
+             rgb(0xD6CB2E), rgb(0xB46785), rgb(0x93A2B0)};
   t.lives = {rgb(0x172F80), rgb(0x0B7A75), rgb(0xA8D84A), rgb(0x8E24AA)};
   return t;
 }

@@ -41,14 +41,8 @@ void estimate(ForwardModel& model, const graph::MetaGraph& graph, const ModelCon
 
 // The name up to its layer's number: "model.layers.0" of "model.layers.0.mlp.up_proj"; empty without one.
 std::string layer_path(std::string_view name) {
-  for (std::size_t begin = 0; begin < name.size();) {
-    const std::size_t end = std::min(name.find('.', begin), name.size());
-    if (end > begin && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(begin),
-                                   name.begin() + static_cast<std::ptrdiff_t>(end), is_digit))
-      return std::string(name.substr(0, end));
-    begin = end + 1;
-  }
-  return "";
+  const graph::LayerPart layer = graph::layer_part(name);
+  return layer.empty() ? "" : std::string(name.substr(0, layer.end));
 }
 
 // A file may call the layers otherwise than the family does: then its operators are called as its weights

@@ -50,15 +50,29 @@ ModuleTree module_tree(const MetaGraph& graph, std::span<const TensorId> tensors
 // The dotted path of a node, "" for the root.
 std::string module_path(const ModuleTree& tree, NodeId id);
 
-// The index of the repeated layer a name belongs to: its first wholly numeric segment.
+// Where the number of the repeated layer stands that a name belongs to: its first wholly numeric segment,
+// from `begin` to `end`; both at the end of a name without one.
+struct LayerPart {
+  std::size_t begin = 0, end = 0;
+  bool empty() const { return begin == end; }
+};
+LayerPart layer_part(std::string_view name);
+// The number there.
 std::optional<std::uint64_t> layer_number(std::string_view name);
 
-// --- What a tensor is for, guessed from its name.
+// --- What a tensor is for, guessed from its name, or where that tells nothing from the operator that reads
+// it.
 
-enum class Role : std::uint8_t { embedding, attention, mlp, norm, head, other };
-inline constexpr std::size_t kRoleCount = 6;
+enum class Role : std::uint8_t { embedding, attention, mlp, convolution, norm, head, other };
+inline constexpr std::size_t kRoleCount = 7;
 std::string_view role_name(Role role);
 Role tensor_role(std::string_view name);
+// Role::other for kinds that many roles share.
+Role operator_role(std::string_view kind);
+// Per tensor.
+std::vector<Role> tensor_roles(const MetaGraph& graph);
+// Per node of the tree: the role that all but a hundredth of its bytes have; else Role::other.
+std::vector<Role> module_roles(const MetaGraph& graph, const ModuleTree& tree, std::span<const Role> roles);
 
 // --- Selects tensors by a typed text: "dtype:bf16 shape:*x4096 size:>100MiB layer:0-7".
 

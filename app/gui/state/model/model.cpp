@@ -37,38 +37,15 @@ std::vector<std::uint32_t> ranks_of_names(const graph::MetaGraph& graph) {
   return rank;
 }
 
-// Names that differ in short numbers have one role: a model has few others, and each is looked at once.
-class Roles {
- public:
-  graph::Role of(std::string_view name) {
-    constexpr std::size_t kMostDigits = 18;  // of a number that can be a layer's
-    pattern_.clear();
-    std::size_t digits = 0;
-    for (const char c : name) {
-      digits = c >= '0' && c <= '9' ? digits + 1 : 0;
-      if (digits > kMostDigits) return graph::tensor_role(name);
-      if (digits <= 1) pattern_ += digits == 1 ? '0' : c;
-    }
-    const auto known = roles_.find(std::string_view(pattern_));
-    return known != roles_.end() ? known->second
-                                 : roles_.emplace(pattern_, graph::tensor_role(name)).first->second;
-  }
-
- private:
-  std::string pattern_;
-  graph::TextMap<graph::Role> roles_;
-};
-
 void add_tensors(Model& model) {
   const graph::MetaGraph& graph = *model.graph;
-  Roles roles;
+  model.roles = graph::tensor_roles(graph);
   const std::vector<graph::Share> parts = graph::shares(graph);
   std::map<graph::DType, DTypeShare> dtypes;
   model.bytes_of_file.resize(graph.files.size());
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const graph::Tensor& tensor = graph.tensors[i];
     model.bytes.push_back(graph::tensor_bytes(graph, tensor));
-    model.roles.push_back(roles.of(tensor.name));
     const auto layer = graph::layer_number(tensor.name);
     model.layers.push_back(layer && *layer < 1'000'000 ? static_cast<std::int32_t>(*layer) : -1);
     model.layer_count = std::max(model.layer_count, model.layers.back() + 1);
@@ -76,7 +53,7 @@ void add_tensors(Model& model) {
     share.dtype = tensor.dtype;
     ++share.tensors;
     share.bytes += parts[i].bytes;
-    model.role_bytes[static_cast<std::size_t>(model.roles.back())] += parts[i].bytes;
+    model.role_bytes[static_cast<std::size_t>(model.roles[i])] += parts[i].bytes;
     const graph::FileId file = graph.storage(tensor.storage).file;
     if (file != graph::kNoFile) model.bytes_of_file[graph::index(file)] += parts[i].bytes;
   }
@@ -120,16 +97,19 @@ const std::vector<std::uint32_t>& NameRanks::of(const graph::MetaGraph& graph) c
   return ranks_;
 }
 
-ModelPtr make_model(graph::MetaGraphPtr graph, std::string path, std::string name, bool follow_links) {
+ModelPtr make_model(graph::MetaGraphPtr graph, std::string path, std::string name, bool follow_links,
+                    std::vector<importers::NamedSide> picture_sides) {
   auto model = std::make_shared<Model>();
   model->graph = std::move(graph);
   model->path = std::move(path);
   model->follow_links = follow_links;
+  model->picture_sides = std::move(picture_sides);
   const graph::MetaGraph& g = *model->graph;
   model->name = name.empty() ? graph::model_name(g) : std::move(name);
   // the two halves take about as long as each other
   constexpr std::array<void (*)(Model&), 2> kHalves = {add_tree, add_facts};
   ParallelLoop(kHalves.size(), kHalves.size(), [&](std::size_t i) { kHalves[i](*model); }).finish();
+  model->module_roles = graph::module_roles(g, model->tree, model->roles);
   return model;
 }
 
@@ -138,6 +118,13 @@ std::optional<graph::TensorId> find_tensor(const Model& model, std::string_view 
   const auto found = std::ranges::find_if(tensors, [&](const graph::Tensor& t) { return t.name == name; });
   if (found == tensors.end()) return std::nullopt;
   return graph::TensorId{static_cast<std::uint32_t>(found - tensors.begin())};
+}
+
+std::optional<graph::NodeId> find_module(const Model& model, std::string_view path) {
+  for (std::uint32_t i = 0; i < model.tree.nodes.size(); ++i)
+    if (graph::module_path(model.tree, graph::NodeId{i}) == path && !model.tree.nodes[i].children.empty())
+      return graph::NodeId{i};
+  return std::nullopt;
 }
 
 std::string storage_remark(const Model& model, graph::TensorId id) {

@@ -10,6 +10,7 @@
 #include "core/plan/timeline.h"
 #include "core/view/layouts.h"
 #include "exporters/convert.h"
+#include "importers/importer.h"
 
 #include <array>
 #include <cstdint>
@@ -49,10 +50,11 @@ struct Model {
   std::string name;
   graph::ModuleTree tree;
   view::TreemapOrder treemap_order;
-  std::vector<graph::NodeId> nodes;  // per tensor: its place in the tree
-  std::vector<std::uint64_t> bytes;  // per tensor
-  std::vector<graph::Role> roles;    // per tensor
-  std::vector<std::int32_t> layers;  // per tensor; -1 outside numbered layers
+  std::vector<graph::NodeId> nodes;       // per tensor: its place in the tree
+  std::vector<std::uint64_t> bytes;       // per tensor
+  std::vector<graph::Role> roles;         // per tensor
+  std::vector<graph::Role> module_roles;  // per node of the tree
+  std::vector<std::int32_t> layers;       // per tensor; -1 outside numbered layers
   std::int32_t layer_count = 0;
   std::vector<std::vector<graph::TensorId>> ties;
   std::vector<std::uint32_t> tie_of;                   // per tensor: 1 + index in ties, 0 = not tied
@@ -61,13 +63,14 @@ struct Model {
   std::uint64_t disk_bytes = 0;
   std::vector<DTypeShare> dtypes;  // by decreasing bytes
   std::array<std::uint64_t, graph::kRoleCount> role_bytes = {};
-  std::vector<std::uint64_t> bytes_of_file;     // tensor bytes per file
-  std::vector<graph::EncodingShare> encodings;  // all but plain
-  std::string mapping_refusal;                  // why the files cannot be mapped; empty if they can
-  bool remarks = false;                         // storage_remark() is not empty for some tensor
-  bool shapes_only = false;                     // no file holds (all of) its weights
-  bool follow_links = false;                    // it was opened so
-  std::size_t errors = 0;                       // number of notes of severity error
+  std::vector<std::uint64_t> bytes_of_file;         // tensor bytes per file
+  std::vector<graph::EncodingShare> encodings;      // all but plain
+  std::string mapping_refusal;                      // why the files cannot be mapped; empty if they can
+  bool remarks = false;                             // storage_remark() is not empty for some tensor
+  bool shapes_only = false;                         // no file holds (all of) its weights
+  bool follow_links = false;                        // it was opened so
+  std::vector<importers::NamedSide> picture_sides;  // that were chosen when it was opened
+  std::size_t errors = 0;                           // number of notes of severity error
   NameRanks name_ranks;
 
   const graph::Tensor& tensor(graph::TensorId id) const { return graph->tensor(id); }
@@ -76,7 +79,7 @@ using ModelPtr = std::shared_ptr<const Model>;
 
 // Computes the facts. An empty name stands for the name that the graph has.
 ModelPtr make_model(graph::MetaGraphPtr graph, std::string path, std::string name = {},
-                    bool follow_links = false);
+                    bool follow_links = false, std::vector<importers::NamedSide> picture_sides = {});
 
 enum class SortColumn { name, dtype, shape, bytes, file, offset };
 inline constexpr std::array<std::string_view, 6> kSortColumnNames = {"name",  "dtype", "shape",
@@ -84,6 +87,9 @@ inline constexpr std::array<std::string_view, 6> kSortColumnNames = {"name",  "d
 
 // The first tensor of that name.
 std::optional<graph::TensorId> find_tensor(const Model& model, std::string_view name);
+
+// The module of tensors with that path.
+std::optional<graph::NodeId> find_module(const Model& model, std::string_view path);
 
 // A remark on unusual storage of a tensor: "view", "deflate", "tied"; else empty.
 std::string storage_remark(const Model& model, graph::TensorId id);
