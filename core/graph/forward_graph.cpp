@@ -1,6 +1,8 @@
 // Arithmetic on sizes; bytes of values; numbers for symbols.
 #include "core/graph/forward_graph.h"
 
+#include "core/graph/op_place.h"
+
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -160,6 +162,24 @@ std::optional<SizePoly> value_bytes(const Value& value) {
   const auto bytes = packed_byte_size(*value.dtype, static_cast<std::uint64_t>(*count));
   return bytes && *bytes <= INT64_MAX ? std::optional(SizePoly(static_cast<std::int64_t>(*bytes)))
                                       : std::nullopt;
+}
+
+std::vector<bool> bodies_that_run(const ForwardGraph& graph) {
+  std::vector<bool> runs(graph.bodies.size(), true);
+  // what is inside of a function is reached by its call alone
+  const auto note = [&](const std::vector<Op>& ops) {
+    for (const Op& op : ops)
+      if (setting_for_people(op, kFunction) != nullptr)
+        for (const std::uint32_t body : op.bodies) runs[body] = false;
+  };
+  note(graph.ops);
+  for (const Body& body : graph.bodies) note(body.ops);
+  // a body stands behind those inside of it
+  for (std::size_t i = graph.bodies.size(); i-- > 0;)
+    if (!runs[i])
+      for (const Op& op : graph.bodies[i].ops)
+        for (const std::uint32_t body : op.bodies) runs[body] = false;
+  return runs;
 }
 
 }  // namespace loadline::graph

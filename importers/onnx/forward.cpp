@@ -6,6 +6,7 @@
 #include "core/graph/op_place.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <unordered_set>
@@ -15,9 +16,10 @@
 namespace loadline::importers {
 namespace {
 
-std::string kind_of(const OnnxNode& node) {
-  return is_onnx_domain(node.domain) ? node.op_type : node.domain + "." + node.op_type;
+std::string kind_of(const std::string& domain, const std::string& type) {
+  return is_onnx_domain(domain) ? type : domain + "." + type;
 }
+std::string kind_of(const OnnxNode& node) { return kind_of(node.domain, node.op_type); }
 
 // The branch that an If takes when it holds is the first, as graph::body_name() has it.
 std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
@@ -34,6 +36,9 @@ std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
   }
   return found;
 }
+
+constexpr std::string_view kTooDeep = "left out, as it is nested more than 8 deep";
+static_assert(graph::kMostBodyDepth == 8);
 
 // The settings of a node, with what the file says about it.
 std::vector<std::pair<std::string, graph::Attribute>> settings_of(const OnnxNode& node) {
@@ -63,6 +68,8 @@ class ForwardBuilder {
     if (inferred.graph) answer_ = {&inferred, &inferred[*inferred.graph], 0};
     if (answer_.graph != nullptr) types_.infer(*answer_.graph);
     for (const auto& property : inferred.properties) unread_.insert(property.first);
+    for (const OnnxFunction& function : model.functions)
+      functions_.emplace(kind_of(function.domain, function.name), &function);
   }
 
   // The result means nothing if unusable() then gives a reason.
@@ -88,6 +95,8 @@ class ForwardBuilder {
   }
 
   const std::string& unusable() const { return unusable_; }
+  // Values inside of functions, of which the file gives no shapes.
+  std::size_t values_of_functions() const { return values_of_functions_; }
 
  private:
   // The types of values by name.
@@ -150,11 +159,13 @@ class ForwardBuilder {
     graph::TextViewMap<graph::ValueId> values = {};
     graph::TextViewMap<OnnxSparse> weights = {};
     Types types = {};
+    bool of_function = false;  // which sees no names from outside
   };
 
   graph::ValueId make_inner(const std::string& name, Inner& scope) {
     const graph::ValueId id{static_cast<std::uint32_t>(forward_.values.size())};
     forward_.values.push_back(described(name, scope.types));
+    values_of_functions_ += in_functions_ > 0 ? 1 : 0;
     scope.values[name] = id;
     return id;
   }
@@ -162,7 +173,7 @@ class ForwardBuilder {
   std::optional<graph::ValueId> inner_value(const std::string& name, const Inner& scope) const {
     for (const Inner* at = &scope; at != nullptr; at = at->outer) {
       if (const auto found = at->values.find(name); found != at->values.end()) return found->second;
-      if (at->weights.count(name) != 0) return std::nullopt;
+      if (at->weights.count(name) != 0 || at->of_function) return std::nullopt;
     }
     const auto found = values_.find(name);
     return found == values_.end() ? std::nullopt : std::optional(found->second);
@@ -173,9 +184,9 @@ class ForwardBuilder {
     for (const Inner* at = &scope; at != nullptr; at = at->outer) {
       if (at->values.find(name) != at->values.end()) return nullptr;
       if (const auto found = at->weights.find(name); found != at->weights.end()) return &found->second;
+      if (at->of_function) return nullptr;
     }
-    const auto found = weights_.find(name);
-    return values_.count(name) != 0 || found == weights_.end() ? nullptr : &found->second;
+    return weight_called(name);
   }
 
   // The inputs of an operator in a body, at their positions.
@@ -197,7 +208,7 @@ class ForwardBuilder {
   void add_bodies(const OnnxNode& node, const Inner* outer, std::size_t depth, Answer& around,
                   graph::Op& op) {
     const std::vector<OnnxGraphId> graphs = graphs_in(node);
-    if (graphs.empty()) return;
+    if (graphs.empty()) return add_function(node, outer, depth, op);
     const OnnxNode* const same = around.next_holder();
     const std::vector<OnnxGraphId> inferred = same == nullptr ? std::vector<OnnxGraphId>() : graphs_in(*same);
     for (std::size_t i = 0; i < graphs.size(); ++i) {
@@ -209,11 +220,12 @@ class ForwardBuilder {
 
   void add_body(const OnnxGraph& graph, const Inner* outer, std::size_t depth, Answer answer, graph::Op& op) {
     if (depth == graph::kMostBodyDepth) {  // something that nobody knows
+      op.attributes.emplace_back(graph::kNotDrawn, std::string(kTooDeep));
       op.temporaries.push_back(graph::ValueId{static_cast<std::uint32_t>(forward_.values.size())});
       forward_.values.push_back({.name = "a graph in it", .lane = graph::Lane::temporary});
       return;
     }
-    Inner scope = {outer};
+    Inner scope = {.outer = outer};
     for_each_weight(graph,
                     [&](std::string_view name, const OnnxSparse& parts) { scope.weights[name] = parts; });
     scope.types.declare(graph);
@@ -221,6 +233,52 @@ class ForwardBuilder {
     graph::Body body;
     for (const OnnxValue& input : graph.inputs)
       if (scope.weights.count(input.name) == 0) body.inputs.push_back(make_inner(input.name, scope));
+    add_nodes(graph, scope, depth, answer, body);
+    for (const OnnxValue& output : graph.outputs)
+      if (const auto id = inner_value(output.name, scope)) body.outputs.push_back(*id);
+    op.bodies.push_back(static_cast<std::uint32_t>(forward_.bodies.size()));
+    forward_.bodies.push_back(std::move(body));
+  }
+
+  // What the file says about an operator that it defines itself, once for each call. For people: the pass
+  // runs the call as one operator.
+  void add_function(const OnnxNode& node, const Inner* outer, std::size_t depth, graph::Op& op) {
+    const auto found = functions_.empty() ? functions_.end() : functions_.find(op.kind);
+    if (found == functions_.end()) return;
+    const OnnxFunction& function = *found->second;
+    const OnnxGraph& graph = model_[function.body];
+    constexpr std::size_t kMostNodes = 20'000;
+    const bool deep = depth == graph::kMostBodyDepth;
+    if (deep || graph.nodes.size() > kMostNodes - nodes_of_functions_) {
+      op.attributes.emplace_back(
+          graph::kNotDrawn,
+          deep ? std::string(kTooDeep) : "left out, as the functions of the file have too many operators");
+      return;
+    }
+    nodes_of_functions_ += graph.nodes.size();
+    Inner scope = {.outer = nullptr, .of_function = true};
+    for (std::size_t i = 0; i < std::min(function.inputs.size(), node.inputs.size()); ++i) {
+      const std::string& given = node.inputs[i];
+      if (given.empty()) continue;
+      if (const auto value = outer != nullptr ? inner_value(given, *outer) : argument(given).value)
+        scope.values[function.inputs[i]] = *value;
+      else if (const OnnxSparse* const weight =
+                   outer != nullptr ? inner_weight(given, *outer) : weight_called(given))
+        scope.weights[function.inputs[i]] = *weight;
+    }
+    op.attributes.emplace_back(graph::kFunction, std::string("defined in this file"));
+    graph::Body body;
+    Answer unknown;
+    ++in_functions_;
+    add_nodes(graph, scope, depth, unknown, body);
+    --in_functions_;
+    for (const std::string& output : function.outputs)
+      if (const auto id = inner_value(output, scope)) body.outputs.push_back(*id);
+    op.bodies.push_back(static_cast<std::uint32_t>(forward_.bodies.size()));
+    forward_.bodies.push_back(std::move(body));
+  }
+
+  void add_nodes(const OnnxGraph& graph, Inner& scope, std::size_t depth, Answer& answer, graph::Body& body) {
     for (const OnnxNode& node : graph.nodes) {
       graph::Op inner{.kind = kind_of(node), .name = node.name, .inputs = {}, .weights = {}, .outputs = {}};
       inner.attributes = settings_of(node);
@@ -228,13 +286,9 @@ class ForwardBuilder {
       add_bodies(node, &scope, depth + 1, answer, inner);
       for (const std::string& output : node.outputs)
         if (!output.empty()) inner.outputs.push_back(make_inner(output, scope));
-      account(inner);
+      if (in_functions_ == 0) account(inner);
       body.ops.push_back(std::move(inner));
     }
-    for (const OnnxValue& output : graph.outputs)
-      if (const auto id = inner_value(output.name, scope)) body.outputs.push_back(*id);
-    op.bodies.push_back(static_cast<std::uint32_t>(forward_.bodies.size()));
-    forward_.bodies.push_back(std::move(body));
   }
 
   graph::Value typed(const std::string& name, const Types& types) {
@@ -307,6 +361,11 @@ class ForwardBuilder {
     else if (const auto weight = weights_.find(name); weight != weights_.end() && weight->second.values)
       found.weight = tensor_of_[static_cast<std::size_t>(*weight->second.values)];
     return found;
+  }
+
+  const OnnxSparse* weight_called(const std::string& name) const {
+    const auto found = weights_.find(name);
+    return found == weights_.end() || values_.count(name) != 0 ? nullptr : &found->second;
   }
 
   void use(const std::string& name, graph::Op& op) {
@@ -385,6 +444,8 @@ class ForwardBuilder {
   Answer answer_;
   graph::TextViewMap<OnnxSparse> weights_;
   graph::TextViewMap<graph::ValueId> values_;
+  std::map<std::string, const OnnxFunction*, std::less<>> functions_;  // by the kind of their calls
+  std::size_t in_functions_ = 0, values_of_functions_ = 0, nodes_of_functions_ = 0;
   std::set<std::string, std::less<>> unread_, unaccounted_;  // "Resize.axes"
   std::string unusable_;  // why the operators cannot be used; empty if they can
   // of the operator being built
@@ -443,10 +504,13 @@ void add_forward(const OnnxModel& model, const std::vector<std::optional<graph::
                guessed);
   graph.forward = std::move(forward);
   const std::vector<graph::Value>& values = graph.forward->values;
-  const auto unknown = std::ranges::count_if(values, [](const graph::Value& v) { return !v.shape; });
-  if (unknown > 0)
-    graph.note(graph::Severity::info, {}, "the shapes of {} of {} values are unknown{}{}", unknown,
-               values.size(), graph.forward->unaccounted.empty() ? "" : "; shape inference does not know ",
+  const std::size_t left = builder.values_of_functions();
+  const auto unknown =
+      static_cast<std::size_t>(std::ranges::count_if(values, [](const graph::Value& v) { return !v.shape; }));
+  if (unknown > left)
+    graph.note(graph::Severity::info, {}, "the shapes of {} of {} values are unknown{}{}", unknown - left,
+               values.size() - left,
+               graph.forward->unaccounted.empty() ? "" : "; shape inference does not know ",
                join_names(graph.forward->unaccounted, 5));
 }
 

@@ -108,7 +108,8 @@ struct OnnxGraph {
 };
 
 struct OnnxFunction {
-  std::string name;
+  std::string name, domain;
+  std::vector<std::string> inputs, outputs;
   OnnxGraphId body{};                     // nodes only
   std::vector<OnnxAttribute> attributes;  // defaults
 };

@@ -129,9 +129,14 @@ void OnnxScanner::take(OnnxFunction& function, const io::WireField& field) {
     case length_tag(1):
       return kept_text(field, function.name);
     case length_tag(4):
+      charge(sizeof(std::string));
+      return kept_text(field, function.inputs.emplace_back());
     case length_tag(5):
-    case length_tag(6):
+      charge(sizeof(std::string));
+      return kept_text(field, function.outputs.emplace_back());
     case length_tag(10):
+      return kept_text(field, function.domain);
+    case length_tag(6):
     case length_tag(13):
       if (emitting()) skeleton_.text(field.tag, text(field));
       return;

@@ -207,6 +207,7 @@ void OnnxScanner::finish(OnnxAttribute& a, const Frame& frame) {
     }
     auto& [name, value] = add((*node)->settings);
     name = std::move((*node)->attributes.back().name);
+    if (graph::is_for_people(name)) name.insert(0, 1, '\\');  // such names are not the file's
     value = std::move((*node)->attributes.back().plain);
     if (const auto* const list = std::get_if<std::vector<std::int64_t>>(&value)) charge(8 * list->size());
   }

@@ -1,6 +1,7 @@
 // ONNX operators, and the inference of their shapes.
 
 #include "core/graph/meta_graph.h"
+#include "core/graph/op_place.h"
 #include "importers/onnx/forward.h"
 #include "importers/onnx/model.h"
 #include "importers/onnx/onnx.h"
@@ -731,6 +732,8 @@ TEST(OnnxForward, BodiesAsDeepAsTheyMayBe) {
     deep = Proto().text(kNode, node("If", {"x"}, {"o"}).text(5, attribute_graph("then_branch", deep)));
   const graph::MetaGraph graph = read_plain(model(deep.text(kInput, value("x", kFloat, {"8"}))));
   EXPECT_EQ(graph.forward->bodies.size(), graph::kMostBodyDepth);
+  EXPECT_TRUE(graph::setting_for_people(graph.forward->bodies.front().ops.front(), graph::kNotDrawn))
+      << "the innermost says what is left out";
   // in the innermost one something is unknown
   EXPECT_TRUE(
       std::any_of(graph.forward->bodies.begin(), graph.forward->bodies.end(), [&](const graph::Body& body) {
@@ -792,7 +795,57 @@ TEST(OnnxForward, InitializersAmongTheInputsAreWeights) {
   EXPECT_TRUE(graph.forward->outputs.empty());
 }
 
-// Functions that call each other are only read, never followed.
+// Each call has the operators of its function, with the names of the call; the pass counts the call as one.
+TEST(OnnxForward, FunctionsAreInsideOfTheirCalls) {
+  const Proto function = Proto()
+                             .text(1, "scaled")
+                             .text(4, "given")
+                             .text(4, "by")
+                             .text(4, "left_out")
+                             .text(5, "result")
+                             .text(7, node("Mul", {"given", "by"}, {"product"}))
+                             .text(7, node("Clip", {"product", "left_out"}, {"result"}))
+                             .text(10, "f");
+  // "left_out" is a value of the graph around, which the function does not see
+  const std::string file = model(Proto()
+                                     .text(kNode, node("Relu", {"x"}, {"left_out"}))
+                                     .text(kNode, node("scaled", {"left_out", "w"}, {"y"}, "first", "f"))
+                                     .text(kNode, node("scaled", {"y", "x"}, {"z"}, "second", "f"))
+                                     .text(kInput, value("x", kFloat, {"8"}))
+                                     .text(kInitializer, raw_tensor("w", kFloat, {8}, floats(8)))
+                                     .text(kOutput, value("z", kFloat, {"8"}))) +
+                           Proto().text(25, function).bytes();
+  const graph::MetaGraph graph = read_plain(file);
+  const graph::ForwardGraph& forward = *graph.forward;
+  ASSERT_EQ(forward.ops.size(), 3u);
+  ASSERT_EQ(forward.bodies.size(), 2u);
+  EXPECT_EQ(graph::body_name(forward.ops[1], 0), "function");
+  const graph::Body& first = forward.bodies.at(forward.ops[1].bodies.at(0));
+  ASSERT_EQ(first.ops.size(), 2u);
+  EXPECT_EQ(first.ops[0].inputs, forward.ops[0].outputs) << "what the call gives";
+  EXPECT_EQ(first.ops[0].arguments.at(1).weight, graph::TensorId{0});
+  EXPECT_EQ(first.ops[1].inputs, first.ops[0].outputs) << "left_out is left out";
+  EXPECT_EQ(first.outputs, first.ops[1].outputs);
+  const graph::Body& second = forward.bodies.at(forward.ops[2].bodies.at(0));
+  EXPECT_EQ(second.ops[0].inputs.at(0), forward.ops[1].outputs.at(0));
+  EXPECT_EQ(graph::bodies_that_run(forward), (std::vector<bool>{false, false}));
+  for (const graph::Note& note : graph.notes)
+    EXPECT_EQ(note.text.find(" of 6 "), std::string::npos)
+        << "values of functions are not counted: " << note.text;
+}
+
+// A name that begins with a dot would be taken for what Loadline itself says.
+TEST(OnnxForward, NoAttributeOfAFileIsForPeople) {
+  const graph::MetaGraph graph =
+      read_plain(model(Proto()
+                           .text(kNode, node("Relu", {"x"}, {"y"}).text(5, attribute_ints(".function", {1})))
+                           .text(kInput, value("x", kFloat, {"8"}))));
+  const auto& attributes = graph.forward->ops.at(0).attributes;
+  ASSERT_EQ(attributes.size(), 1u);
+  EXPECT_FALSE(graph::is_for_people(attributes[0].first)) << attributes[0].first;
+}
+
+// Functions that call each other are read, and followed as deep as graphs are.
 TEST(OnnxForward, FunctionsInCirclesAreRead) {
   const auto function = [](std::string_view name, std::string_view calls) {
     return Proto()

@@ -234,6 +234,7 @@ class FileGraph {
       : from_(from),
         profile_(profile),
         scope_(from, tensors, profile, to_),
+        runs_(graph::bodies_that_run(from)),
         is_output_(from.values.size(), false),
         now_(from.values.size()),
         made_of_(from.values.size()) {
@@ -250,8 +251,9 @@ class FileGraph {
     has_pictures_ = std::ranges::any_of(
         from.sizes, [](const graph::NamedSize& size) { return size.guessed && size.taken_as.constant(); });
     for (const graph::ValueId id : from.outputs) is_output_[index(id)] = true;
-    for (const graph::Body& body : from.bodies)
-      for (const graph::ValueId id : body.outputs) is_output_[index(id)] = true;
+    for (std::size_t i = 0; i < from.bodies.size(); ++i)
+      if (runs_[i])
+        for (const graph::ValueId id : from.bodies[i].outputs) is_output_[index(id)] = true;
     for (std::size_t i = 0; i < from.symbols.size(); ++i) numbers_.push_back(fmt::format("#{}", i));
   }
 
@@ -260,7 +262,9 @@ class FileGraph {
     find_constants(from_.ops);
     uses_.resize(from_.values.size(), 0);
     count_uses(from_.inputs, from_.outputs, from_.ops);
-    for (const graph::Body& body : from_.bodies) count_uses(body.inputs, body.outputs, body.ops);
+    for (std::size_t i = 0; i < from_.bodies.size(); ++i)
+      if (const graph::Body& body = from_.bodies[i]; runs_[i])
+        count_uses(body.inputs, body.outputs, body.ops);
     for (const graph::ValueId id : from_.inputs) {
       add(id);
       to_.inputs.push_back(now_[index(id)]);
@@ -291,7 +295,8 @@ class FileGraph {
   // the graph.
   void find_constants(std::span<const graph::Op> ops) {
     for (const graph::Op& op : ops) {
-      for (const std::uint32_t body : op.bodies) find_constants(from_.bodies[body].ops);
+      for (const std::uint32_t body : op.bodies)
+        if (runs_[body]) find_constants(from_.bodies[body].ops);
       const auto leaves = [&](graph::ValueId id) { return is_output_[index(id)]; };
       if (std::ranges::any_of(op.outputs, leaves)) continue;
       const OpRule& rule = profile_.rule(op.kind);
@@ -433,7 +438,8 @@ class FileGraph {
 
   void run(const graph::Op& op, graph::OpPlace place) {
     static const OpRule kPlain;
-    for (const std::uint32_t body : op.bodies) run_body(op, place, body);
+    for (const std::uint32_t body : op.bodies)
+      if (runs_[body]) run_body(op, place, body);
     const OpRule& rule = profile_.rule(op.kind);
     graph::Op fresh = {.kind = op.kind, .name = op.name, .inputs = {}, .weights = op.weights, .outputs = {}};
     for (const graph::ValueId id : op.inputs) {
@@ -524,6 +530,7 @@ class FileGraph {
   graph::ForwardGraph to_;
   OperatorScope scope_;
   std::set<std::string> unaccounted_;
+  std::vector<bool> runs_;  // by body
   std::vector<bool> is_output_;
   std::vector<const graph::Op*>
       constant_;                     // by value: the operator with its weights if it is a constant, else null
@@ -547,10 +554,6 @@ class FileGraph {
   graph::TextMap<std::uint32_t> rooms_;
   std::vector<std::vector<std::uint32_t>> given_up_;  // by room: memory without references
 };
-
-}  // namespace
-
-namespace {
 
 // Back from the places of operators among the steps to those of the operators that have them.
 void join_steps(std::vector<graph::OpPlace>& places, const graph::ForwardGraph& graph,

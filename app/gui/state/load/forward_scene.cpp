@@ -149,6 +149,7 @@ void add_file(ForwardScene& scene, const forward::Profile& profile) {
   }
   scene.file_tree = graph::op_tree(*scene.graph, file);
   scene.holders = view::holders_of_bodies(file);
+  scene.bodies_run = graph::bodies_that_run(file);
   for (const graph::Body& body : file.bodies) scene.runs_as.emplace_back(body.ops.size());
   scene.runs_as.emplace_back(file.ops.size());
   const auto note_constants = [&](const std::vector<graph::Op>& ops) {
@@ -174,6 +175,12 @@ graph::OpPlace ForwardScene::place_of(std::size_t op) const {
 std::optional<std::size_t> ForwardScene::op_at(graph::OpPlace place) const {
   if (!file_tree) return place.at;
   return runs_as[std::min<std::size_t>(place.body, runs_as.size() - 1)][place.at];
+}
+
+std::string_view ForwardScene::why_not_run(graph::OpPlace place) const {
+  return place.body < bodies_run.size() && !bodies_run[place.body]
+             ? "It is a part of a function, which the pass runs as one operator."
+             : "It does not run in the pass: its result is known before.";
 }
 
 std::optional<graph::ValueId> ForwardScene::in_pass(graph::ValueId drawn_value) const {

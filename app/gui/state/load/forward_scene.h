@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,7 @@ struct ForwardScene {
   std::vector<graph::OpPlace> file_ops = {};  // per operator of the pass: the one of the file
   std::vector<std::optional<graph::ValueId>> file_values = {};  // per value of the file: the one of the pass
   std::vector<std::vector<std::optional<std::uint32_t>>> runs_as = {};
+  std::vector<bool> bodies_run = {};  // as graph::bodies_that_run() has it
   std::map<graph::ValueId, graph::TensorId> constants =
       {};  // the tensor of each constant that the file lists
 
@@ -63,6 +65,8 @@ struct ForwardScene {
   // Between the operators of drawn() and of the pass, and its values.
   graph::OpPlace place_of(std::size_t op) const;
   std::optional<std::size_t> op_at(graph::OpPlace place) const;
+  // Why no operator of the pass makes the results of this one.
+  std::string_view why_not_run(graph::OpPlace place) const;
   std::optional<graph::ValueId> in_pass(graph::ValueId drawn_value) const;
 
   // The graph; null if no operators are known.
