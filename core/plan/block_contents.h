@@ -1,4 +1,4 @@
-// The bytes that a copy writes, and the bytes that every block holds at the end.
+// The bytes that a copy writes, the bytes that every block holds at the end, the blocks of a forward pass.
 #pragma once
 
 #include "core/io/graph_reader.h"
@@ -59,5 +59,14 @@ std::vector<std::vector<Extent>> final_contents(const Plan& plan);
 // covers are left unchanged. Throws as the reader does.
 void expected_bytes(const io::StorageReader& reader, std::span<const Extent> extents, std::uint64_t offset,
                     std::span<std::byte> out);
+
+// --- Where a forward pass that follows a load stands in its plan (plan.cpp, beside append_forward_pass()).
+
+struct PassPlaces {
+  std::vector<std::optional<BlockId>> blocks;  // per value; nothing: it has no memory of its own
+  std::vector<std::size_t> begins;             // per operator, and one more: where the last one ends
+};
+// Nothing unless append_forward_pass() has put this pass at the end of the plan.
+std::optional<PassPlaces> pass_places(const Plan& plan, const ForwardPass& pass);
 
 }  // namespace loadline::plan

@@ -4,6 +4,7 @@
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/forward/pass/lifetimes.h"
+#include "core/plan/block_contents.h"
 #include "core/plan/timeline.h"
 
 #include <optional>
@@ -214,21 +215,33 @@ BlockUse use_of(graph::Lane lane) {
   return lane == graph::Lane::temporary ? BlockUse::temporary : BlockUse::value;
 }
 
-}  // namespace
+// What each operator takes before it runs and frees after it, for the plan of a pass and for who looks into
+// it.
+struct PassSchedule {
+  std::vector<std::optional<std::uint64_t>> sizes;        // per value
+  std::vector<std::vector<graph::ValueId>> begins, ends;  // per operator
+  std::vector<std::size_t> named_by;                      // per value: the operator in its label
 
-void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space) {
+  explicit PassSchedule(const ForwardPass& pass);
+};
+
+PassSchedule::PassSchedule(const ForwardPass& pass) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
   const graph::ForwardGraph& graph = *pass.graph;
   const std::vector<forward::OpRange> lives = forward::lifetimes(graph);
-  const auto sizes = forward::value_sizes(graph, pass.symbols);
-  std::vector<std::vector<graph::ValueId>> begins(graph.ops.size()), ends(graph.ops.size() + 1);
-  std::vector<std::size_t> named_by(graph.values.size(), 0);  // the operator in a value's label
+  sizes = forward::value_sizes(graph, pass.symbols);
+  begins.resize(graph.ops.size());
+  ends.resize(graph.ops.size());
+  named_by.resize(graph.values.size(), 0);
+  std::vector<bool> kept(graph.values.size(), false);
+  for (const graph::ValueId id : graph.outputs) kept[static_cast<std::size_t>(id)] = true;
   for (std::size_t i = 0; i < lives.size(); ++i) {
     if (lives[i].empty() || sizes[i].value_or(0) == 0 || lives[i].first >= graph.ops.size()) continue;
     if (*sizes[i] > kMost) throw Error(ErrorCode::limit, "a value of a forward pass exceeds 2^62 bytes");
     named_by[i] = lives[i].first;
-    begins[lives[i].first].push_back(graph::ValueId{static_cast<std::uint32_t>(i)});
-    ends[lives[i].end].push_back(graph::ValueId{static_cast<std::uint32_t>(i)});
+    const graph::ValueId id{static_cast<std::uint32_t>(i)};
+    begins[lives[i].first].push_back(id);
+    if (lives[i].end > 0 && !kept[i]) ends[lives[i].end - 1].push_back(id);
   }
   // the cache lives from the operator that writes it on; with a past, every layer's is there before the pass
   const auto past_at = static_cast<std::size_t>(graph::kPast);
@@ -241,24 +254,58 @@ void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space) {
       named_by[at] = i;
       begins[has_past ? 0 : i].push_back(id);
     }
-  std::vector<bool> kept(graph.values.size(), false);
-  for (const graph::ValueId id : graph.outputs) kept[static_cast<std::size_t>(id)] = true;
+}
+
+}  // namespace
+
+void append_forward_pass(Plan& plan, const ForwardPass& pass, Space space) {
+  const graph::ForwardGraph& graph = *pass.graph;
+  const PassSchedule schedule(pass);
   std::vector<BlockId> blocks(graph.values.size());
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    for (const graph::ValueId id : begins[i]) {
+    for (const graph::ValueId id : schedule.begins[i]) {
       const graph::Value& value = graph.value(id);
-      const std::string& op = graph.ops[named_by[static_cast<std::size_t>(id)]].name;
-      blocks[static_cast<std::size_t>(id)] =
-          alloc(plan, {.bytes = *sizes[static_cast<std::size_t>(id)],
-                       .space = space,
-                       .use = use_of(value.lane),
-                       .extra = op.empty() ? value.name : fmt::format("{} of {}", value.name, op)});
+      const auto at = static_cast<std::size_t>(id);
+      const std::string& op = graph.ops[schedule.named_by[at]].name;
+      blocks[at] = alloc(plan, {.bytes = *schedule.sizes[at],
+                                .space = space,
+                                .use = use_of(value.lane),
+                                .extra = op.empty() ? value.name : fmt::format("{} of {}", value.name, op)});
     }
-    for (const graph::ValueId id : ends[i + 1]) {
-      if (!kept[static_cast<std::size_t>(id)]) free(plan, blocks[static_cast<std::size_t>(id)]);
-    }
+    for (const graph::ValueId id : schedule.ends[i]) free(plan, blocks[static_cast<std::size_t>(id)]);
   }
   mark(plan, "first token");
+}
+
+std::optional<PassPlaces> pass_places(const Plan& plan, const ForwardPass& pass) {
+  const PassSchedule schedule(pass);
+  std::size_t steps = 0;
+  for (std::size_t i = 0; i < schedule.begins.size(); ++i)
+    steps += schedule.begins[i].size() + schedule.ends[i].size();
+  if (steps == 0 || steps > plan.steps.size()) return std::nullopt;
+  PassPlaces places;
+  places.blocks.resize(pass.graph->values.size());
+  std::size_t at = plan.steps.size() - steps;
+  for (std::size_t i = 0; i < schedule.begins.size(); ++i) {
+    places.begins.push_back(at);
+    for (const graph::ValueId id : schedule.begins[i]) {
+      const Step& step = plan.steps[at++];
+      const auto value = static_cast<std::size_t>(id);
+      if (step.verb != Verb::alloc || plan.block(step.block).bytes != schedule.sizes[value])
+        return std::nullopt;
+      places.blocks[value] = step.block;
+    }
+    for (const graph::ValueId id : schedule.ends[i])
+      if (const Step& step = plan.steps[at++];
+          step.verb != Verb::free || places.blocks[static_cast<std::size_t>(id)] != step.block)
+        return std::nullopt;
+  }
+  places.begins.push_back(at);
+  // what shares the memory of another value has its block
+  for (std::size_t i = 0; i < places.blocks.size(); ++i)
+    if (const auto earlier = pass.graph->values[i].memory_of)
+      places.blocks[i] = places.blocks[static_cast<std::size_t>(*earlier)];
+  return places;
 }
 
 }  // namespace loadline::plan

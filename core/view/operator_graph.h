@@ -57,6 +57,10 @@ std::vector<graph::OpNodeId> nodes_of_operators(const graph::ForwardGraph& forwa
                                                 const graph::OpTree& tree);
 // Whether the node is the module or lies in it.
 bool is_inside(const graph::OpTree& tree, graph::OpNodeId node, graph::OpNodeId module);
+// The module with this path, as graph::op_path() has it, if it has more than one operator.
+std::optional<graph::OpNodeId> module_called(const graph::OpTree& tree, std::string_view path);
+// The operator with this name, else the one that makes a value with it; those in bodies come behind.
+std::optional<graph::OpPlace> operator_called(const graph::ForwardGraph& forward, std::string_view name);
 // Per operator: whether it is a constant of the file, or a weight under another name (an Identity), that only
 // other operators use.
 std::vector<bool> constants_of(const graph::ForwardGraph& forward);

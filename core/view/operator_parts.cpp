@@ -292,6 +292,37 @@ bool is_inside(const graph::OpTree& tree, graph::OpNodeId node, graph::OpNodeId 
   return node == module;
 }
 
+std::optional<graph::OpNodeId> module_called(const graph::OpTree& tree, std::string_view path) {
+  graph::OpNodeId at = graph::kRootOpNode;
+  while (!path.empty()) {
+    // a segment at the limit of depth holds separators
+    const auto is_next = [&](graph::OpNodeId child) {
+      const std::string& name = tree.node(child).name;
+      return path.starts_with(name) && (path.size() == name.size() || path[name.size()] == tree.separator);
+    };
+    const auto next = std::ranges::find_if(tree.node(at).children, is_next);
+    if (next == tree.node(at).children.end()) return std::nullopt;
+    at = *next;
+    path.remove_prefix(std::min(path.size(), tree.node(at).name.size() + 1));
+  }
+  return tree.node(at).all_ops > 1 ? std::optional(at) : std::nullopt;
+}
+
+std::optional<graph::OpPlace> operator_called(const graph::ForwardGraph& forward, std::string_view name) {
+  std::optional<graph::OpPlace> by_name, by_value;
+  if (name.empty()) return by_name;
+  const auto look = [&](std::uint32_t body, const std::vector<graph::Op>& ops) {
+    for (std::uint32_t i = 0; i < ops.size() && !by_name; ++i) {
+      if (ops[i].name == name) by_name = graph::OpPlace{body, i};
+      const auto makes = [&](graph::ValueId id) { return forward.value(id).name == name; };
+      if (!by_value && std::ranges::any_of(ops[i].outputs, makes)) by_value = graph::OpPlace{body, i};
+    }
+  };
+  look(graph::OpPlace::kMain, forward.ops);
+  for (std::uint32_t i = 0; i < forward.bodies.size(); ++i) look(i, forward.bodies[i].ops);
+  return by_name ? by_name : by_value;
+}
+
 // --- What is inside an operator.
 
 std::vector<graph::OpPlace> holders_of_bodies(const graph::ForwardGraph& forward) {

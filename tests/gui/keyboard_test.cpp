@@ -4,11 +4,13 @@
 #include "app/gui/frame/facts.h"
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/frame/overlays.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/window/input.h"
 #include "app/report/manual.h"
 #include "core/base/error.h"
 #include "core/forward/gguf/type_policy.h"
+#include "core/view/operator_graph.h"
 #include "tests/gui/harness.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
@@ -327,6 +329,68 @@ TEST_F(Keyboard, the_graph_goes_into_branches_and_back) {
   while (inside() > 0) press(kBackspace);
   press(kEnter);
   EXPECT_EQ(inside(), 1u) << "where it came from is marked";
+}
+
+// What is found is walked through in the order of the pass, also inside of branches; Escape leaves those.
+TEST_F(Keyboard, the_graph_finds_operators) {
+  workspace_.show(branching_graph(), "");
+  app_.settle();
+  workspace_.settings.panel = "graph";
+  app_.draw_settled();
+  find_action("find-tensor")->run(workspace_, "");
+  app_.draw_settled();
+  type("TANH");
+  press(kEnter);
+  EXPECT_EQ(document().forward.inside.size(), 1u);
+  const Selected tanh = document().selected();
+  EXPECT_EQ(facts_text(facts_of(document(), tanh), CopyForm::name), "tanh");
+  press(kEnter);
+  EXPECT_EQ(document().selected(), tanh) << "it is the only one";
+  EXPECT_NE(drawn_text().find("1of1"), std::string::npos);
+  press(kEscape);
+  EXPECT_EQ(document().forward.inside.size(), 1u) << "the field is left first";
+  press(kEscape);
+  EXPECT_TRUE(document().forward.inside.empty());
+  EXPECT_EQ(facts_text(facts_of(document(), document().selected()), CopyForm::name), "choose");
+  press(kEscape);
+  EXPECT_EQ(document().selected(), Selected()) << "then the selection";
+  const auto found = operators_with(*document().forward.scene.value()->drawn(), "relu");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].body, 0u);
+}
+
+// Menus of what is no selection: every row runs, whatever it is of.
+TEST_F(Keyboard, every_row_of_the_menus_of_the_graph_is_an_action) {
+  workspace_.show(branching_graph(), "");
+  app_.settle();
+  workspace_.settings.panel = "graph";
+  app_.draw_settled();
+  const auto scene = document().forward.scene.value();
+  const auto run_all = [&](const AskedMenu& menu) {
+    EXPECT_FALSE(menu.offers.empty());
+    EXPECT_FALSE(menu.title.empty());
+    for (const Offer& offer : menu.offers) {
+      for (const Offer::Line& line : offer.lines) ASSERT_NE(find_action(line.action), nullptr) << line.action;
+      EXPECT_NO_THROW(run_offer(workspace_, offer)) << offer.title;
+      app_.draw_settled();
+    }
+  };
+  const auto level = graph_level(scene, {});
+  for (std::uint32_t i = 1; i < level->tree().nodes.size(); ++i)
+    if (level->tree().nodes[i].all_ops > 1) run_all(menu_of_module(document(), *level, graph::OpNodeId{i}));
+  const std::vector<graph::ValueId> given = {scene->drawn()->ops.back().inputs.front()};
+  const AskedMenu values = menu_of_values(document(), *level, given);
+  EXPECT_EQ(values.offers.at(0).title, "Go to what makes it: If choose");
+  EXPECT_EQ(values.offers.at(1).title, "Go to what reads it: Add last");
+  run_all(values);
+  const auto inside = graph_level(scene, {*view::operator_called(*scene->drawn(), "choose")});
+  for (std::uint32_t i = 1; i < inside->tree().nodes.size(); ++i)
+    if (inside->tree().nodes[i].all_ops > 1) run_all(menu_of_module(document(), *inside, graph::OpNodeId{i}));
+  find_action("graph")->run(workspace_, "choose > else_branch");
+  app_.draw_settled();
+  EXPECT_EQ(document().forward.inside.size(), 1u);
+  for (const Offer& offer : offers_of(workspace_, document().operator_at(document().forward.inside[0])))
+    EXPECT_NO_THROW(run_offer(workspace_, offer)) << offer.title;
 }
 
 TEST_F(Keyboard, a_constant_is_shown_by_what_uses_it) {

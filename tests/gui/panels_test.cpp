@@ -702,28 +702,31 @@ TEST(PassData, operators_stand_on_the_steps_of_the_load_that_they_follow) {
   workspace.show(preset_graph("gpt2"), "");
   settle(workspace);
   Document& document = workspace.document();
-  const auto steps = [&] {
-    return steps_of_operators(*document.forward.scene.value(), *document.forward.figures(), false,
-                              document.load.projection.value()->plan);
-  };
-  EXPECT_TRUE(steps().empty()) << "no pass follows";
+  EXPECT_FALSE(places_of_pass(document)) << "no pass follows";
   Asked asked = document.load.asked();
   asked.first_token = true;
   document.load.ask(asked);
   settle(workspace);
-  const std::vector<double> begins = steps();
+  const auto places = places_of_pass(document);
+  ASSERT_TRUE(places);
+  const std::vector<std::size_t>& begins = places->begins;
   const auto& ops = document.forward.scene.value()->forward()->ops;
   ASSERT_EQ(begins.size(), ops.size() + 1);
   const load::Projection& run = *document.load.projection.value();
   std::size_t seen = 0;
   for (std::size_t i = 0; i < run.plan.blocks.size(); ++i) {
-    const auto from = static_cast<double>(run.timeline.lifetimes[i].from_step);
+    const std::size_t from = run.timeline.lifetimes[i].from_step;
     if (from < begins.front()) continue;
     const auto op = static_cast<std::size_t>(std::ranges::upper_bound(begins, from) - begins.begin()) - 1;
     const std::string_view label = run.plan.blocks[i].label();
     EXPECT_TRUE(label.ends_with(" of " + ops[op].name)) << label << " at " << ops[op].name;
     ++seen;
   }
+  const graph::ForwardGraph& forward = *document.forward.scene.value()->forward();
+  for (std::size_t i = 0; i < forward.values.size(); ++i)
+    if (const auto block = places->blocks[i]; block && !forward.values[i].memory_of)
+      EXPECT_TRUE(run.plan.block(*block).label().starts_with(forward.values[i].name))
+          << forward.values[i].name;
   EXPECT_GT(seen, 50u);
 }
 

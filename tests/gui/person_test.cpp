@@ -11,6 +11,7 @@
 #include "tests/gui/harness.h"
 #include "tests/gui/sample_graphs.h"
 #include "tests/support/builders.h"
+#include "tests/support/onnx_builder.h"
 
 #include <algorithm>
 #include <array>
@@ -421,6 +422,105 @@ TEST_F(AtTheWindow, walks_the_graph_of_operators) {
   SOON(std::holds_alternative<OperatorAt>(document().selected()) || module() != "");
   person_.press("BackSpace");
   SOON(module().empty());
+}
+
+// A small network of pictures, of which the sides are open: a convolution, and a function called "block".
+std::string picture_network() {
+  using namespace loadline::testing::onnx;
+  using loadline::testing::Proto;
+  const Proto block = Proto()
+                          .text(1, "block")
+                          .text(4, "given")
+                          .text(5, "result")
+                          .text(7, node("Relu", {"given"}, {"positive"}, "inner_relu"))
+                          .text(7, node("Tanh", {"positive"}, {"result"}, "inner_tanh"))
+                          .text(10, "own");
+  return model(Proto()
+                   .text(kNode, node("Conv", {"x", "conv.weight"}, {"c"}, "conv"))
+                   .text(kNode, node("block", {"c"}, {"b"}, "the_block", "own"))
+                   .text(kNode, node("GlobalAveragePool", {"b"}, {"y"}, "pool"))
+                   .text(kInput, value("x", kFloat, {"1", "3", "height", "width"}))
+                   .text(kInitializer,
+                         raw_tensor("conv.weight", kFloat, {4, 3, 3, 3}, std::string(4 * 108, '\0')))
+                   .text(kOutput, value("y", kFloat, {"1", "4", "1", "1"}))) +
+         Proto().text(25, block).bytes();
+}
+
+TEST_F(AtTheWindow, finds_operators_goes_inside_and_out_again_and_takes_other_pictures) {
+  const std::string path = folder_ / "net.onnx";
+  testing::write_file(path, picture_network());
+  workspace().open(path);
+  SOON(document().model && !workspace().busy() && document().forward.graph() != nullptr);
+  person_.click("Forward");
+  SOON(workspace().settings.panel == "graph" && person_.sees("Find operators"));
+  person_.press("ctrl+f");
+  person_.type("inner");
+  SOON(document().forward.search == "inner" && person_.sees("2 found"));
+  person_.press("Return");
+  SOON(document().forward.inside.size() == 1 && person_.sees("1 of 2"));
+  person_.press("Return");
+  SOON(person_.sees("2 of 2"));
+  const Selected tanh = document().selected();
+  ASSERT_TRUE(std::holds_alternative<graph::OpPlace>(tanh)) << "the pass runs the call as one";
+  person_.press("shift+Return");
+  SOON(person_.sees("1 of 2"));
+  person_.press("Escape");  // leaves the field
+  SOON(!ImGui::GetIO().WantTextInput);
+  EXPECT_EQ(document().forward.inside.size(), 1u);
+  person_.press("Escape");  // leaves the function
+  SOON(document().forward.inside.empty());
+  EXPECT_TRUE(std::holds_alternative<OperatorAt>(document().selected())) << "the call is marked";
+
+  SOON(person_.sees("height") && person_.sees("224"));
+  person_.click("224");
+  person_.press("ctrl+a");
+  person_.type("64");
+  person_.press("Return");
+  SOON(!document().model->picture_sides.empty() && !workspace().busy() &&
+       document().forward.graph() != nullptr);
+  const auto side = [&](std::string_view name) {
+    const auto& sizes = document().forward.graph()->sizes;
+    return *std::ranges::find(sizes, name, &graph::NamedSize::name)->taken_as.constant();
+  };
+  EXPECT_EQ(side("height"), 64);
+  EXPECT_EQ(side("width"), 224);
+  person_.click("Usual");
+  SOON(document().model->picture_sides.empty() && !workspace().busy() &&
+       document().forward.graph() != nullptr);
+  EXPECT_EQ(side("height"), 224);
+}
+
+TEST_F(AtTheWindow, asks_what_can_be_done_with_modules_of_the_graph_and_cells_of_values) {
+  workspace().open(demo("first"));
+  SOON(document().model && !workspace().busy() && document().load.judged_load() != nullptr);
+  workspace().settings.panel = "graph";
+  SOON(person_.sees("Whole"));
+  const auto box = [] {
+    std::vector<ImVec2> places = drawn_at("model");
+    std::erase_if(places, [](ImVec2 at) { return at.x < 300 || at.x > 1000 || at.y < 200; });
+    return places;
+  };
+  SOON(!box().empty());
+  person_.click_at(box().front(), {"3"});
+  SOON(person_.sees("Go inside") && person_.sees("Show its weights in the map"));
+  person_.press("Escape");
+  SOON(!person_.sees("Go inside"));
+  person_.click_at(box().front(), {"3"});
+  person_.click("Go inside");
+  SOON(
+      graph::op_path(document().forward.scene.value()->tree, document().forward.module).starts_with("model"));
+
+  document().select(*find_tensor(*document().model, "lm_head.weight"));
+  workspace().settings.panel = "values";
+  SOON(person_.sees("column") && !workspace().busy());
+  const ImVec2 axis = drawn_at("column").back();
+  person_.click_at({axis.x, axis.y - 40}, {"3"});
+  person_.click("Look closely around it");
+  SOON(document().values.range().rows == 32 && document().values.range().columns == 32);
+  person_.click_at({axis.x, axis.y - 40}, {"3"});
+  SOON(person_.sees("Show all rows and columns") && person_.sees("Show in the map"));
+  person_.click("Copy its place");
+  SOON(person_.paste().starts_with("["));
 }
 
 TEST_F(AtTheWindow, closes_drop_downs_by_escape_and_clicks_on) {

@@ -184,9 +184,12 @@ void set_color(Workspace& workspace, const std::string& mode) {
   workspace.settings.color_by = static_cast<ColorBy>(position(mode, kColorNames, "coloring"));
 }
 
-// Of the tree, or of the start page.
+// Of the start page, of the operators in the graph, or of the tree.
 void edit_filter(Workspace& workspace, const std::string&) {
-  if (workspace.document().model) workspace.settings.layout.show_tree = true;
+  const Document& document = workspace.document();
+  if (document.model && workspace.settings.panel == "graph" && document.forward.graph() != nullptr)
+    return workspace.services.requests.add(FocusFind{});
+  if (document.model) workspace.settings.layout.show_tree = true;
   workspace.services.requests.add(FocusFilter{});
 }
 
@@ -197,7 +200,9 @@ void copy(Workspace& workspace, const std::string& form) {
   ImGui::SetClipboardText(facts_text(facts, static_cast<CopyForm>(chosen)).c_str());
 }
 
-void show_menu(Workspace& workspace, const std::string&) { workspace.document().wants_menu = true; }
+void copy_words(Workspace&, const std::string& words) { ImGui::SetClipboardText(words.c_str()); }
+
+void show_menu(Workspace& workspace, const std::string&) { workspace.document().asked_menu = AskedMenu(); }
 
 void go_back(Workspace& workspace, const std::string&) { workspace.document().history.go_back(); }
 void go_forward(Workspace& workspace, const std::string&) { workspace.document().history.go_forward(); }
@@ -372,7 +377,7 @@ void find(Workspace& workspace, const std::string& text) {
     document.table.set_filter(text);
   else if (panel == "metadata")
     document.metadata.search = text;
-  else if (panel == "operators")
+  else if (panel == "operators" || panel == "graph")
     document.forward.search = text;
   else
     refuse(fmt::format("the panel '{}' has no search box", panel));
@@ -449,6 +454,7 @@ constexpr auto kWindowActions = std::to_array<Action>({
     {"select-module", "Select a module", "", kRequired, has_model, select_module},
     {"menu", "What can be done with the selection", "Shift+F10", kNone, has_model, show_menu},
     {"copy", "Copy selection", "Ctrl+Shift+C", kOptional, has_model, copy},
+    {"copy-words", "Copy these words", "", kRequired, always, copy_words},
     {"back", "Previous selection", "Alt+Left", kNone, has_model, go_back},
     {"forward", "Next selection", "Alt+Right", kNone, has_model, go_forward},
     {"keep", "Pin or unpin tensor for comparison", "", kNone, has_tensor, keep},
@@ -456,8 +462,8 @@ constexpr auto kWindowActions = std::to_array<Action>({
     {"zoom", "Show a module in the map", "", kOptional, has_model, zoom},
     {"zoom-out", "Show parent module in the map", "Backspace", kNone, has_model, zoom_out},
     {"color", "Color the map", "", kRequired, always, set_color},
-    {"find-tensor", "Filter the tensors, or the models of the start page", "Ctrl+F", kNone, always,
-     edit_filter},
+    {"find-tensor", "Filter the tensors or the models, or find operators in the graph", "Ctrl+F", kNone,
+     always, edit_filter},
     {"filter", "Apply a filter to the tensors", "", kOptional, always, filter},
     {"sort", "Sort the tensors", "", kRequired, always, sort},
     {"find", "Search in the panel shown", "", kOptional, always, find},

@@ -68,9 +68,10 @@ std::vector<std::string> attribute_lines(const graph::Op& op) {
   for (std::size_t i = 0; i < op.attributes.size(); ++i) {
     const auto& [name, value] = op.attributes[i];
     if (name.size() == 1 && graph::is_for_people(name)) continue;
-    const bool for_people = graph::is_for_people(name);
-    lines.push_back(name.substr(for_people ? 1 : 0) + " = " + attribute_text(value));
-    if (for_people) ++i;  // the value itself follows
+    const std::string own = name.substr(graph::is_for_people(name) ? 1 : 0);
+    lines.push_back(own + " = " + attribute_text(value));
+    // the value itself follows
+    if (own != name && i + 1 < op.attributes.size() && op.attributes[i + 1].first == own) ++i;
   }
   return lines;
 }
@@ -179,12 +180,7 @@ class FactsOf {
     if (!document_.exists(place)) return absent(of, "The forward pass is being computed.");
     const ForwardScene& scene = *document_.forward.scene.value();
     of.title = graph::op_at(*scene.drawn(), place).kind;
-    of.facts = {{"runs",
-                 "",
-                 false,
-                 {"It does not run in the pass: its result is known before."},
-                 "",
-                 Fact::Form::paragraph}};
+    of.facts = {{"runs", "", false, {std::string(scene.why_not_run(place))}, "", Fact::Form::paragraph}};
     add_operator(of, scene, place);
     return of;
   }

@@ -100,6 +100,7 @@ class Shell {
   void draw_tabs(const Ui& ui);
   void draw_sheet_title(const Ui& ui);
   bool leave_sheet();
+  bool leave_body();
   void draw_quit(const Ui& ui);
   void draw_notices(const Ui& ui);
   void draw_panel(const Ui& ui);

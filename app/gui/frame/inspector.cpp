@@ -12,6 +12,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -120,7 +121,10 @@ namespace {
 
 class InspectorPanel final : public Panel {
  public:
-  void forget() override { alive_.forget(); }
+  void forget() override {
+    alive_.forget();
+    known_.reset();
+  }
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
@@ -128,7 +132,19 @@ class InspectorPanel final : public Panel {
   static void draw_facts(Workspace& workspace, const Ui& ui, const SelectionFacts& of);
   static void draw_links(Workspace& workspace, const Ui& ui, const SelectionFacts& of);
 
+  // What the facts were made of: an operator may have thousands of inputs.
+  struct Known {
+    Selected selected;
+    std::array<std::shared_ptr<const void>, 5> of;
+    std::size_t constants, caveats;
+    std::uint64_t parameters;
+    bool operator==(const Known&) const = default;
+  };
+  void refresh(Document& document);
+
   AliveList alive_;
+  std::optional<Known> known_;
+  SelectionFacts facts_;
   float above_ = 0;  // what the selection took in the last frame
 };
 
@@ -209,11 +225,25 @@ void InspectorPanel::draw_links(Workspace& workspace, const Ui& ui, const Select
   if (of.more_links > 0) muted(ui, fmt::format("and {} more", format_grouped(of.more_links)));
 }
 
+void InspectorPanel::refresh(Document& document) {
+  const Known now = {
+      document.selected(),
+      {document.load.projection.value(), document.forward.scene.value(), document.forward.figures(),
+       document.checks.findings.value(), document.load.comparison.value()},
+      document.constants.known(),
+      document.caveats().size(),
+      document.parameters()};
+  if (known_ == now) return;
+  known_ = now;
+  document.constants.want(constants_of(document));
+  facts_ = facts_of(document, document.selected());
+}
+
 void InspectorPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (!document.model) return;
-  document.constants.want(constants_of(document));
-  const SelectionFacts facts = facts_of(document, document.selected());
+  refresh(document);
+  const SelectionFacts& facts = facts_;
   draw_header(document, ui, facts.kind);
   const float room = ImGui::GetContentRegionAvail().y;
   {

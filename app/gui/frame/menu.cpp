@@ -6,9 +6,11 @@
 #include "app/gui/parts/widgets.h"
 #include "app/gui/window/input.h"
 #include "core/base/text.h"
+#include "core/view/operator_graph.h"
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -28,13 +30,9 @@ std::optional<std::string> name_term(const std::string& pattern) {
 
 // "h.*.mlp.c_fc.weight": the same tensor in every layer; nothing outside of layers.
 std::optional<std::string> in_every_layer(const std::string& name) {
-  for (std::size_t at = 0; at < name.size();) {
-    const std::size_t end = std::min(name.find('.', at), name.size());
-    if (end > at && name.substr(at, end - at).find_first_not_of("0123456789") == std::string::npos)
-      return name.substr(0, at) + "*" + name.substr(end);
-    at = end + 1;
-  }
-  return std::nullopt;
+  const graph::LayerPart layer = graph::layer_part(name);
+  if (layer.empty()) return std::nullopt;
+  return name.substr(0, layer.begin) + "*" + name.substr(layer.end);
 }
 
 class OffersOf {
@@ -63,12 +61,8 @@ class OffersOf {
     show("Show in the load", "load");
     show("Show in its file", "bytes");
     show("Show its values", "values");
-    if (const auto* const forward = document_.forward.graph()) {
-      const auto uses = [&](const graph::Op& op) { return reads(op, id); };
-      if (const auto first = std::ranges::find_if(forward->ops, uses); first != forward->ops.end())
-        add("Show the operator that uses it",
-            {{"operator", fmt::format("{}", first - forward->ops.begin())}, {"panel", "operators"}});
-    }
+    if (const auto first = first_use([&](graph::TensorId used) { return used == id; }))
+      of_operator(*first, "Show the operator that uses it");
     apart();
     if (const auto layer = model_.layers[graph::index(id)]; layer >= 0) {
       filter(fmt::format("Filter to layer {}", layer), fmt::format("layer:{}", layer));
@@ -89,6 +83,11 @@ class OffersOf {
     if (term) add("Show its tensors in the table", {{"filter", *term}, {"panel", "tensors"}});
     show("Show in the load", "load");
     show("Show in the files", "bytes");
+    in_graph(path);
+    const auto first = id == graph::kRootNode ? std::nullopt : first_use([&](graph::TensorId used) {
+      return model_.tensor(used).name.view().starts_with(path + ".");
+    });
+    if (first) of_operator(*first, "Show its first operator in the forward pass");
     apart();
     filter("Filter to this module", term);
     if (const auto all = in_every_layer(path)) filter("Filter to it in every layer", name_term(*all + ".*"));
@@ -103,6 +102,8 @@ class OffersOf {
     add("Show what is alive at it", {{"operator", number}, {"panel", "lifetimes"}});
     const auto* const forward = document_.forward.graph();
     if (forward != nullptr && at.at < forward->ops.size()) {
+      const ForwardScene& scene = *document_.forward.scene.value();
+      inside_of(scene, scene.place_of(at.at));
       constexpr std::size_t kMost = 3;
       const auto& weights = forward->ops[at.at].weights;
       for (std::size_t i = 0; i < std::min(weights.size(), kMost); ++i) {
@@ -113,8 +114,9 @@ class OffersOf {
     copies();
   }
 
-  void operator()(graph::OpPlace) {
+  void operator()(graph::OpPlace place) {
     show("Show in the graph", "graph");
+    if (document_.exists(place)) inside_of(*document_.forward.scene.value(), place);
     copies();
   }
 
@@ -173,6 +175,33 @@ class OffersOf {
   std::vector<Offer> take() { return std::move(offers_); }
 
  private:
+  // The first operator of the pass that reads such a tensor.
+  template <typename Test>
+  std::optional<std::uint32_t> first_use(Test is_meant) const {
+    if (document_.forward.graph() == nullptr) return std::nullopt;
+    const auto& uses = document_.forward.scene.value()->weights;  // in the order of the pass
+    const auto first = std::ranges::find_if(uses, is_meant, &ForwardScene::WeightUse::tensor);
+    return first == uses.end() ? std::nullopt : std::optional(first->ops.first);
+  }
+  void of_operator(std::uint32_t at, std::string title) {
+    const std::string number = fmt::format("{}", at);
+    add(std::move(title), {{"operator", number}, {"panel", "operators"}});
+    if (workspace_.settings.panel != "graph")
+      add("Show that operator in the graph", {{"operator", number}, {"panel", "graph"}});
+  }
+  // The operators of a module of tensors, where they are a module, too.
+  void in_graph(std::string path) {
+    if (document_.forward.graph() == nullptr) return;
+    const graph::OpTree& tree = document_.forward.scene.value()->drawn_tree();
+    std::ranges::replace(path, '.', tree.separator);
+    if (view::module_called(tree, path))
+      add("Show its operators as a graph", {{"graph", path.empty() ? "." : path}});
+  }
+  void inside_of(const ForwardScene& scene, graph::OpPlace place) {
+    if (graph::op_at(*scene.drawn(), place).bodies.empty()) return;
+    if (const std::string word = word_of(scene, place); !word.empty())
+      add("Go inside", {{"graph", word + " >"}});
+  }
   void apart() { apart_ = true; }
   void add(std::string title, std::vector<Offer::Line> lines) {
     for (const Offer::Line& line : lines) {
@@ -232,10 +261,22 @@ std::string_view key_of(const Offer& offer) {
 
 void SelectionMenu::draw(Workspace& workspace, const Ui& ui, ImVec2 place) {
   Document& document = workspace.document();
-  if (std::exchange(document.wants_menu, false) && document.model) {
-    const SelectionFacts facts = facts_of(document, document.selected());
-    offers_ = offers_of(workspace, document.selected());
-    title_ = fmt::format("{}  {}", facts.kind, shown(facts.title));
+  if (const auto asked = std::exchange(document.asked_menu, std::nullopt); asked && document.model) {
+    title_ = shown(asked->title);
+    offers_ = asked->offers;
+    std::erase_if(offers_, [&](const Offer& offer) {
+      return !std::ranges::all_of(
+          offer.lines, [&](const Offer::Line& line) { return find_action(line.action)->enabled(workspace); });
+    });
+    if (asked->of_selection) {
+      std::vector<Offer> more = offers_of(workspace, document.selected());
+      if (!offers_.empty() && !more.empty()) more.front().apart = true;
+      std::ranges::move(more, std::back_inserter(offers_));
+    }
+    if (title_.empty()) {
+      const SelectionFacts facts = facts_of(document, document.selected());
+      title_ = fmt::format("{}  {}", facts.kind, shown(facts.title));
+    }
     ImGui::OpenPopup("menu of the selection");
     by_key_ = !ImGui::IsMouseReleased(ImGuiMouseButton_Right);
     ImGui::SetNextWindowPos(by_key_ ? place : ImGui::GetIO().MousePos);

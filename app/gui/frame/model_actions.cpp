@@ -1,9 +1,11 @@
 // The rows of the table of actions for the content of files, forward passes, comparisons, orders, arenas,
 // lessons and transfers.
 #include "app/gui/frame/actions.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/state/load/arena.h"
 #include "app/lesson/lesson.h"
 #include "core/base/text.h"
+#include "core/view/operator_graph.h"
 
 #include <algorithm>
 #include <array>
@@ -86,6 +88,31 @@ void show_element(Workspace& workspace, const std::string& text) {
 void search(Workspace& workspace, const std::string& text) { array_of(workspace).search(text); }
 void diagnose(Workspace& workspace, const std::string&) { workspace.document().checks.diagnose(); }
 
+// --- The values of the tensor that the panel Values shows.
+
+bool has_values(const Workspace& workspace) {
+  const ValuesView& values = workspace.document().values;
+  return values.shown() && values.picture.value() && !values.picture.value()->cells.mean.empty();
+}
+
+// "ROW ROWS COLUMN COLUMNS"; all of them without an argument.
+void zoom_values(Workspace& workspace, const std::string& text) {
+  if (!has_values(workspace)) refuse("no values are shown");
+  ValuesView& values = workspace.document().values;
+  inspect::CellRange range = values.picture.value()->cells.range;
+  if (!text.empty()) {
+    const std::vector<std::string_view> words = split(text, ' ');
+    if (words.size() != 4) refuse(fmt::format("'{}' is not ROW ROWS COLUMN COLUMNS", text));
+    const auto side = [&](std::size_t at, std::uint64_t whole, std::uint64_t& first, std::uint64_t& count) {
+      first = parse_number<std::uint64_t>(words[at], 0, whole - 1);
+      count = parse_number<std::uint64_t>(words[at + 1], 1, whole - first);
+    };
+    side(0, range.rows, range.row, range.rows);
+    side(2, range.columns, range.column, range.columns);
+  }
+  values.zoom(range);
+}
+
 // --- The forward pass.
 
 void show_operator(Workspace& workspace, const std::string& text) {
@@ -100,47 +127,44 @@ void show_operators(Workspace& workspace, const std::string& view) {
   workspace.settings.operators_as_list = position(view, kViews, "view") == 1;
 }
 
-// By its name, or by that of a value that it makes; in bodies, too.
-std::optional<graph::OpPlace> operator_named(const graph::ForwardGraph& forward, const std::string& name) {
-  std::optional<graph::OpPlace> by_value;
-  const auto look = [&](std::uint32_t body,
-                        const std::vector<graph::Op>& ops) -> std::optional<graph::OpPlace> {
-    for (std::uint32_t i = 0; i < ops.size(); ++i) {
-      if (ops[i].name == name) return graph::OpPlace{body, i};
-      const auto makes = [&](graph::ValueId id) { return forward.value(id).name == name; };
-      if (!by_value && std::ranges::any_of(ops[i].outputs, makes)) by_value = graph::OpPlace{body, i};
-    }
-    return std::nullopt;
-  };
-  if (const auto found = look(graph::OpPlace::kMain, forward.ops)) return found;
-  for (std::uint32_t i = 0; i < forward.bodies.size(); ++i)
-    if (const auto found = look(i, forward.bodies[i].ops)) return found;
-  return by_value;
-}
-
 // "" or "." for the model; else the name of a module with operators, as the head of the graph spells it, or
-// of an operator, which is then selected.
+// of an operator, which is then selected. "NAME > MODULE" is a module inside of what an operator holds, and
+// "NAME >" all of that.
 void show_graph(Workspace& workspace, const std::string& path) {
   model_of(workspace);
   if (!has_operators(workspace)) refuse("the operators of this model are unknown");
   Document& document = workspace.document();
-  const graph::OpTree& tree = document.forward.scene.value()->drawn_tree();
-  const std::string wanted = path == "." ? "" : path;
-  std::optional<graph::OpNodeId> found;
-  for (std::uint32_t i = 0; i < tree.nodes.size() && !found; ++i)
-    if (tree.nodes[i].all_ops > 1 && graph::op_path(tree, graph::OpNodeId{i}) == wanted)
-      found = graph::OpNodeId{i};
-  if (!found) {
-    const ForwardScene& scene = *document.forward.scene.value();
-    const auto place = operator_named(*scene.drawn(), path);
-    if (!place) refuse(fmt::format("no module with operators and no operator '{}'", path));
-    const auto runs = scene.op_at(*place);
-    document.select(runs ? Selected(OperatorAt{*runs}) : Selected(*place));
+  const ForwardScene& scene = *document.forward.scene.value();
+  constexpr std::string_view kInside = " >";
+  const std::size_t inside = path.rfind(kInside);
+  const bool goes_in = inside != std::string::npos && (inside + 2 == path.size() || path[inside + 2] == ' ');
+  if (!goes_in) {
+    if (const auto module = view::module_called(scene.drawn_tree(), path == "." ? "" : path)) {
+      document.forward.inside.clear();
+      document.forward.module = *module;
+      workspace.settings.panel = "graph";
+      return;
+    }
+  }
+  const std::string name = goes_in ? path.substr(0, inside) : path;
+  const auto place = view::operator_called(*scene.drawn(), name);
+  if (!place) refuse(fmt::format("no module with operators and no operator '{}'", safe_display(name, 100)));
+  if (!goes_in) {
+    document.select(document.operator_at(*place));
     workspace.settings.panel = "graph";
     return;
   }
-  document.forward.inside.clear();
-  document.forward.module = *found;
+  if (graph::op_at(*scene.drawn(), *place).bodies.empty())
+    refuse(fmt::format("operator '{}' holds no others", safe_display(name, 100)));
+  std::vector<graph::OpPlace> level = operators_around(scene, *place);
+  level.push_back(*place);
+  const std::string wanted = path.substr(std::min(path.size(), inside + 3));
+  const auto module = view::module_called(graph_level(document.forward.scene.value(), level)->tree(), wanted);
+  if (!module)
+    refuse(
+        fmt::format("no module '{}' in operator '{}'", safe_display(wanted, 100), safe_display(name, 100)));
+  document.forward.inside = std::move(level);
+  document.forward.module = *module;
   workspace.settings.panel = "graph";
 }
 
@@ -375,6 +399,7 @@ constexpr auto kModelActions = std::to_array<Action>({
     {"element", "Show an element of the array", "", kRequired, has_array, show_element},
     {"search", "Search the array", "", kRequired, has_array, search},
     {"doctor", "Check files", "", kNone, can_diagnose, diagnose},
+    {"values-zoom", "Zoom into the values", "", kOptional, has_values, zoom_values},
     {"fix", "Apply the fix of a finding", "", kRequired, has_model, fix_finding},
 
     {"operator", "Show an operator", "", kRequired, has_operators, show_operator},

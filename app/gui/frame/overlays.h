@@ -34,17 +34,6 @@ void draw_advice(Workspace& workspace, const Ui& ui);
 
 // --- What can be done with what is selected (menu.cpp).
 
-// A row of the menu: lines of a script, that is, actions with their arguments, which run one after the other.
-struct Offer {
-  struct Line {
-    std::string_view action;
-    std::string argument = {};
-  };
-  std::string title;
-  std::vector<Line> lines;
-  bool apart = false;  // a line is drawn above it
-};
-
 // All that makes sense now. `selected` may be of an earlier state of the document, which has a model.
 std::vector<Offer> offers_of(const Workspace& workspace, const Selected& selected);
 // Throws what its actions throw.

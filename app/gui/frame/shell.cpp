@@ -113,7 +113,7 @@ void Shell::handle_shortcuts() {
   if (!in_front && !typing && shortcut_pressed("Escape")) {
     if (const Action* const dismiss = find_action("dismiss"); dismiss->enabled(workspace_))
       return run_action(workspace_, dismiss->id);
-    if (leave_sheet()) return;
+    if (leave_sheet() || leave_body()) return;
   }
   for (const Action& action : actions()) {
     if (in_front && action.shortcut == "Escape") continue;
@@ -126,6 +126,17 @@ void Shell::handle_shortcuts() {
     if (typing && !types_nothing) continue;
     return run_action(workspace_, action.id);
   }
+}
+
+// Of the graph, from what an operator holds to that operator.
+bool Shell::leave_body() {
+  Document& document = workspace_.document();
+  if (workspace_.settings.panel != "graph" || document.forward.graph() == nullptr ||
+      document.forward.inside.empty())
+    return false;
+  const Selected holder = document.operator_at(document.forward.inside.back());
+  document.select(holder);
+  return true;
 }
 
 void Shell::draw(const Ui& ui) {

@@ -1,5 +1,6 @@
 // The memory timeline of the chosen load, which is always in sight: curves, budgets, peaks, the time cursor.
 #include "app/gui/frame/gui_app.h"
+#include "app/gui/panels/forward/forward.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
@@ -83,9 +84,8 @@ class TimelinePanel final : public Panel {
   std::shared_ptr<const load::Projection> selected_of_;  // what the next two are of
   std::optional<graph::StorageId> selected_storage_;
   std::vector<plan::BlockId> selected_blocks_;
-  std::shared_ptr<const load::Projection> value_of_;  // what the next two are of
-  std::optional<graph::ValueId> value_;
-  std::optional<plan::BlockId> value_block_;
+  std::shared_ptr<const load::Projection> places_of_;  // what the next one is of
+  std::optional<plan::PassPlaces> places_;
 };
 
 void TimelinePanel::refresh(const Workspace& workspace) {
@@ -357,25 +357,12 @@ void TimelinePanel::refresh_selected(graph::StorageId storage) {
       selected_blocks_.push_back(plan::BlockId{i});
 }
 
-// The block of a value of the forward pass, which the plan names by the value and the operator that makes it.
-// Nothing where no pass follows the load.
+// Nothing where no pass follows the load, and for values without memory.
 std::optional<plan::BlockId> TimelinePanel::block_of(const Document& document, graph::ValueId id) {
-  if (value_of_ == projection_ && value_ == id) return value_block_;
-  value_of_ = projection_;
-  value_ = id;
-  value_block_.reset();
-  const graph::ForwardGraph* const forward = document.forward.graph();
-  if (forward == nullptr || graph::index(id) >= forward->values.size()) return value_block_;
-  while (const auto earlier = forward->value(id).memory_of) id = *earlier;
-  const std::string& name = forward->value(id).name;
-  const plan::Plan& plan = projection_->plan;
-  for (std::uint32_t i = static_cast<std::uint32_t>(plan.blocks.size()); i-- > 0 && !value_block_;) {
-    const std::string_view label = plan.blocks[i].label();
-    if (plan.blocks[i].use == plan::BlockUse::value && label.starts_with(name) &&
-        (label.size() == name.size() || label.substr(name.size()).starts_with(" of ")))
-      value_block_ = plan::BlockId{i};
-  }
-  return value_block_;
+  if (places_of_ != projection_) places_ = places_of_pass(document);
+  places_of_ = projection_;
+  return places_ && graph::index(id) < places_->blocks.size() ? places_->blocks[graph::index(id)]
+                                                              : std::nullopt;
 }
 
 // The lifetime of the edge under the mouse in the graph of operators.

@@ -40,7 +40,7 @@ void paint_name(const Ui& ui, const view::Rect& rect, ImVec2 low, ImU32 ground, 
   const float line = ImGui::GetFontSize(), pad = ui.px(5);
   const auto width = static_cast<float>(rect.w), height = static_cast<float>(rect.h);
   if (height < line + ui.px(2) || width < ui.px(16)) return;
-  const std::string cut = elided(name, width - 2 * pad);
+  const std::string cut = elided_name(name, width - 2 * pad);
   const float wide = text_width(cut);
   if (wide > width - 2 * pad || (cut != name && width < ui.px(60))) return;
   put_text({std::round(low.x + (width - wide) / 2), std::round(low.y + (height - line) / 2)}, text_on(ground),

@@ -63,15 +63,19 @@ void draw_breadcrumb(Document& document, const Ui& ui, float room) {
   {
     const IdScope scope("root");
     const float width = std::max(ui.px(40), std::min(each, ui.px(240)));
-    if (button(ui, elided(shown(model.name), width), ButtonKind::ghost)) document.zoom(graph::kRootNode);
+    const std::string whole = shown(model.name), cut = elided(whole, width);
+    if (button(ui, cut, ButtonKind::ghost)) document.zoom(graph::kRootNode);
+    if (cut != whole) tooltip(ui, whole);
   }
   for (auto at = path.rbegin(); at != path.rend(); ++at) {
     ImGui::SameLine(0, ui.px(2));
     control_text("\xE2\x80\xBA", ui.theme->muted);
     ImGui::SameLine(0, ui.px(2));
     const IdScope scope(graph::index(*at));
-    if (button(ui, elided(shown(model.tree.node(*at).name), std::max(ui.px(24), each)), ButtonKind::ghost))
-      document.zoom(*at);
+    const std::string whole = shown(model.tree.node(*at).name);
+    const std::string cut = elided_name(whole, std::max(ui.px(24), each));
+    if (button(ui, cut, ButtonKind::ghost)) document.zoom(*at);
+    if (cut != whole) tooltip(ui, whole);
   }
   if (document.zoomed() != graph::kRootNode) {
     ImGui::SameLine(0, ui.px(10));

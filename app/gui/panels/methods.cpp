@@ -234,7 +234,7 @@ void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
     document.select(*owner);
   if (ImGui::BeginDragDropSource(ImGuiDragDropFlags_SourceNoHoldToOpenOthers)) {
     ImGui::SetDragDropPayload(kPayload, &at, sizeof at);
-    text(elided(shown(name), ui.px(360)));
+    text(elided_name(shown(name), ui.px(360)));
     ImGui::EndDragDropSource();
   }
   if (ImGui::BeginDragDropTarget()) {
@@ -253,7 +253,7 @@ void OrderEditor::draw_item(Document& document, const Ui& ui, std::size_t at) {
                   : fmt::format("{}, {}", counted(item.storages.size(), "tensor"), format_bytes(item.bytes));
   const float indent = item.tensor ? ui.px(14) : 0;
   put_text({pen.x + arrow + indent + ui.px(4), y}, ui.theme->text,
-           elided(shown(name), width - arrow - indent - text_width(figure) - ui.px(22)));
+           elided_name(shown(name), width - arrow - indent - text_width(figure) - ui.px(22)));
   put_text_before(pen.x + width - ui.px(6), y, ui.theme->muted, figure);
 }
 

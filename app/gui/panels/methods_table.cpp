@@ -172,7 +172,7 @@ void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) 
     if (row.refusal) return text_colored(ui.theme->bad, "Not possible: " + shown(row.refusal->what()));
     const auto peak = [&](std::string_view what, const load::RowPeak& at) {
       if (at.bytes == 0) return;
-      const std::string name = elided(shown(at.tensor), ui.px(300));
+      const std::string name = elided_name(shown(at.tensor), ui.px(300));
       muted(ui, fmt::format("{}: {} bytes, reached at {}", what, format_grouped(at.bytes), name));
     };
     for (const plan::Space space : plan::kSpaceOrder)

@@ -155,9 +155,53 @@ void draw_cells(const inspect::ValueCells& cells, const inspect::CellRange& rang
   ImGui::PopClipRect();
 }
 
+// What can be done with one place of the matrix: to look closer, at it alone, or to take its figures along.
+AskedMenu menu_of_cell(const ValuesView& values, std::uint64_t row, std::uint64_t column,
+                       const std::string& figures) {
+  const inspect::CellRange& range = values.range();
+  const inspect::CellRange& whole = values.picture.value()->cells.range;
+  AskedMenu menu{.title = fmt::format("Row {}, column {}", format_grouped(row), format_grouped(column))};
+  const auto zoom = [&](std::string title, const inspect::CellRange& to) {
+    if (to == range) return;
+    menu.offers.push_back(
+        {std::move(title),
+         {{"values-zoom", fmt::format("{} {} {} {}", to.row, to.rows, to.column, to.columns)}}});
+  };
+  constexpr std::uint64_t kClose = 32;
+  const auto around = [&](std::uint64_t at, std::uint64_t all) {
+    const std::uint64_t count = std::min(kClose, all);
+    return std::pair(std::min(at - std::min(at, count / 2), all - count), count);
+  };
+  const auto [first_row, rows] = around(row, whole.rows);
+  const auto [first_column, columns] = around(column, whole.columns);
+  zoom("Look closely around it", {first_row, rows, first_column, columns});
+  zoom("Show this row alone", {row, 1, 0, whole.columns});
+  zoom("Show this column alone", {0, whole.rows, column, 1});
+  zoom("Show all rows and columns", whole);
+  menu.offers.push_back({"Copy its place", {{"copy-words", fmt::format("[{}, {}]", row, column)}}, true});
+  if (!figures.empty()) menu.offers.push_back({"Copy its figures", {{"copy-words", figures}}});
+  return menu;
+}
+
+// Mean and largest magnitude of the cell that holds a place of the matrix; empty where it is not read.
+std::string figures_at(const inspect::ValueCells& cells, std::uint64_t row, std::uint64_t column) {
+  const inspect::CellRange& of = cells.range;
+  if (row < of.row || row - of.row >= of.rows || column < of.column || column - of.column >= of.columns)
+    return "";
+  const auto cell_of = [](std::uint64_t at, std::uint64_t first, std::uint64_t count, std::size_t parts) {
+    return std::min(parts - 1,
+                    static_cast<std::size_t>(static_cast<double>(at - first) / static_cast<double>(count) *
+                                             static_cast<double>(parts)));
+  };
+  const std::size_t cell = cell_of(row, of.row, of.rows, cells.height) * cells.width +
+                           cell_of(column, of.column, of.columns, cells.width);
+  return fmt::format("mean {:.6g}, largest magnitude {:.6g}", cells.mean[cell], cells.largest[cell]);
+}
+
 // Draws the cells of the view's range, with axes and a scale, into `size` pixels at the cursor. The wheel
 // zooms at the place under the mouse, a double click shows everything.
-void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue show) {
+void draw_values_map(Document& document, const Ui& ui, ImVec2 size, CellValue show) {
+  ValuesView& values = document.values;
   const inspect::ValueCells* const cells = values.cells();
   Place inner = {ImGui::GetCursorScreenPos(), size};
   if (cells != nullptr && !cells->mean.empty())
@@ -168,7 +212,7 @@ void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue sh
   plot_area("values", size);
   ImGui::GetWindowDrawList()->AddRectFilled(at, at + size, ui.theme->raised);
   if (cells == nullptr || cells->mean.empty()) return;
-  const inspect::CellRange &range = values.range(), &of = cells->range;
+  const inspect::CellRange& range = values.range();
   draw_cells(*cells, range, ui, show, inner);
   if (!ImGui::IsItemHovered() || !values.shown()) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -176,19 +220,11 @@ void draw_values_map(ValuesView& values, const Ui& ui, ImVec2 size, CellValue sh
   const double y = std::clamp(static_cast<double>((mouse.y - at.y) / size.y), 0.0, 0.999999);
   const auto row = range.row + static_cast<std::uint64_t>(y * static_cast<double>(range.rows));
   const auto column = range.column + static_cast<std::uint64_t>(x * static_cast<double>(range.columns));
+  const std::string figures = figures_at(*cells, row, column);
+  if (is_right_clicked()) document.asked_menu = menu_of_cell(values, row, column, figures);
   hover_card(ui, [&] {
     text(fmt::format("row {}, column {}", format_grouped(row), format_grouped(column)));
-    if (row < of.row || row - of.row >= of.rows || column < of.column || column - of.column >= of.columns)
-      return;
-    const auto cell_of = [](std::uint64_t at_value, std::uint64_t first, std::uint64_t count,
-                            std::size_t parts) {
-      return std::min(parts - 1,
-                      static_cast<std::size_t>(static_cast<double>(at_value - first) /
-                                               static_cast<double>(count) * static_cast<double>(parts)));
-    };
-    const std::size_t cell = cell_of(row, of.row, of.rows, cells->height) * cells->width +
-                             cell_of(column, of.column, of.columns, cells->width);
-    muted(ui, fmt::format("mean {:.6g}, largest magnitude {:.6g}", cells->mean[cell], cells->largest[cell]));
+    if (!figures.empty()) muted(ui, figures);
     muted(ui, "The wheel zooms, a double click shows everything.");
   });
   const inspect::ValuePicture& picture = *values.picture.value();
@@ -275,7 +311,10 @@ void ValuesPanel::draw_toolbar(Document& document, const Ui& ui, graph::TensorId
   tooltip(ui, "Compares the tensors selected next with this one");
   if (!kept) return;
   continue_line(ui, 8, ui.px(180));
-  control_text(elided("against " + shown(document.model->tensor(*kept).name), ui.px(220)), ui.theme->muted);
+  control_text("against", ui.theme->muted);
+  ImGui::SameLine(0, ui.px(5));
+  ImGui::AlignTextToFramePadding();
+  name_text(ui, document.model->tensor(*kept).name.view(), ui.px(170), ui.theme->muted);
   ImGui::SameLine(0, ui.px(6));
   if (button(ui, "Unpin", ButtonKind::ghost)) document.values.keep(std::nullopt);
 }
@@ -405,7 +444,7 @@ void ValuesPanel::draw_content(Workspace& workspace, const Ui& ui) {
     const float low = std::clamp(inside.y * 0.36f, ui.px(70), ui.px(190));
     draw_histogram(picture.histogram, ui, {inside.x, low});
     const float rest = inside.y - low - ImGui::GetStyle().ItemSpacing.y;
-    if (rest > ui.px(30)) draw_values_map(values, ui, {inside.x, rest}, show_);
+    if (rest > ui.px(30)) draw_values_map(document, ui, {inside.x, rest}, show_);
   }
   if (!compares) return;
   ImGui::SameLine(0, ui.px(14));

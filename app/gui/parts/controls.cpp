@@ -148,7 +148,10 @@ std::optional<std::size_t> combo(const Ui& ui, const char* id, float width, std:
   const std::array<ImVec2, 3> chevron = {
       {{middle.x - r, middle.y - r / 2}, {middle.x, middle.y + r / 2}, {middle.x + r, middle.y - r / 2}}};
   draw->AddPolyline(chevron.data(), static_cast<int>(chevron.size()), ui.theme->muted, 0, ui.px(1.6f));
-  if (!open) return picked;
+  if (!open) {
+    if (cut.size() != shown(preview).size()) tooltip(ui, shown(preview));
+    return picked;
+  }
   float room = 0;
   for (const ComboRow& row : rows)
     if (!row.beside.empty())

@@ -293,11 +293,13 @@ void TimelinePlot::refresh(std::size_t columns, const PlotRange& range) {
     SideColumns& made = side_columns_[i] = {};
     for (const auto& sum : side.sums) made.sums.push_back(reduced(sum));
     for (const auto& sum : side.arrived) made.arrived.push_back(reduced(sum));
-    constexpr double kSeen = 0.01;  // of the height
+    // less is a line or two of pixels, which nobody sees as pale
+    constexpr double kSeen = 0.003;  // of the area
+    double pale = 0;
     for (std::size_t level = 0; level < made.arrived.size(); ++level)
       for (std::size_t x = 0; x < columns; ++x)
-        shows_waiting_ =
-            shows_waiting_ || made.sums[level][x].low - made.arrived[level][x].high > kSeen * side.most;
+        pale += std::max(0.0, made.sums[level][x].low - made.arrived[level][x].high);
+    shows_waiting_ = shows_waiting_ || pale > kSeen * top_of(i) * static_cast<double>(columns);
     made.measured = reduced(side.measured);
     if (!ghost_ || ghost_->sides[i].sums.empty()) continue;
     // over the same width: the loads have different steps

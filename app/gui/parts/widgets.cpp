@@ -3,6 +3,7 @@
 
 #include "app/gui/window/input.h"
 #include "core/base/text.h"
+#include "core/graph/names/tensor_names.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +21,14 @@ bool is_ascii(std::string_view text) {
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
 
-// The first `count` code points and the last `count` of a valid UTF-8 text, with an ellipsis between.
+// Whether a character belongs to a number such as "1,024". The dot of "1.5" parts names, and stays outside.
+bool is_of_number(std::string_view text, std::size_t at) {
+  const auto digit = [&](std::size_t i) { return i < text.size() && is_digit(text[i]); };
+  return digit(at) || (at < text.size() && text[at] == ',' && digit(at - 1) && digit(at + 1));
+}
+
+// The first `front` code points and the last `back` of a valid UTF-8 text, with an ellipsis between. A number
+// that would be cut is left out: a part of it is another number.
 std::string keep_ends(std::string_view text, std::size_t front, std::size_t back) {
   std::size_t head = 0;
   for (std::size_t n = 0; head < text.size() && n < front; ++n) do
@@ -30,6 +38,8 @@ std::string keep_ends(std::string_view text, std::size_t front, std::size_t back
   for (std::size_t n = 0; tail > head && n < back; ++n) do
       --tail;
     while (tail > head && is_continuation(text[tail]));
+  while (head > 0 && is_of_number(text, head - 1) && is_of_number(text, head)) --head;
+  while (tail < text.size() && is_of_number(text, tail - 1) && is_of_number(text, tail)) ++tail;
   return std::string(text.substr(0, head)) + "\xE2\x80\xA6" + std::string(text.substr(tail));
 }
 
@@ -63,17 +73,6 @@ std::string broken_at_spaces(std::string_view text, float width) {
     }
   }
   return lines;
-}
-
-// Where the first part of a dotted name that is a number begins and ends; at the end if there is none.
-std::pair<std::size_t, std::size_t> number_in(std::string_view name) {
-  for (std::size_t at = 0; at < name.size();) {
-    const std::size_t end = std::min(name.find('.', at), name.size());
-    if (end > at && name.substr(at, end - at).find_first_not_of("0123456789") == std::string_view::npos)
-      return {at, end};
-    at = end + 1;
-  }
-  return {name.size(), name.size()};
 }
 
 // Keeps as many code points as fit, `front` of them at the beginning.
@@ -133,7 +132,7 @@ std::string elided_name(std::string_view name, float width) {
   const std::size_t last = name.rfind(between);
   if (last == std::string_view::npos || last == 0 || name.find(' ') != std::string_view::npos)
     return elided(name, width);
-  const auto [layer, layer_end] = number_in(name);
+  const auto [layer, layer_end] = graph::layer_part(name);
   // "layer2.0.down.weight": the number alone says too little
   if (layer > 1 && layer < name.size() && is_digit(name[layer - 2])) return elided_front(name, width);
   // behind what the name shares with others: from the end, as many parts as fit, and two at least

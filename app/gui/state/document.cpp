@@ -41,6 +41,10 @@ Document::Document(Services& services, ModelPtr shown, Kept kept)
       advice(services, load),
       order(services, load, id),
       arena(kept_arena(services, std::move(kept.arena))) {
+  forward.search = std::move(kept.search);
+  forward.shown = kept.op;
+  forward.inside = std::move(kept.inside);
+  forward.module = kept.module;
   if (model) {
     if (const auto tensor = find_tensor(*model, kept.tensor)) select(*tensor);
     caveats_ = caveats_of(*model->graph, nullptr);
@@ -61,6 +65,10 @@ Document::Kept Document::hand_over(bool again) {
   all.arena = std::move(arena);
   if (!again) return all;
   all.filter = table.view().filter;
+  all.search = forward.search;
+  all.op = forward.shown;
+  all.inside = forward.inside;
+  all.module = forward.module;
   if (const auto tensor = selected_tensor()) all.tensor = model->tensor(*tensor).name.str();
   return all;
 }
@@ -86,6 +94,11 @@ void Document::select(Selected what) {
   if (!exists(what)) return;
   if (const auto* const op = std::get_if<OperatorAt>(&what)) forward.shown = op->at;  // its list follows
   history.select(std::move(what));
+}
+
+Selected Document::operator_at(graph::OpPlace place) const {
+  const auto runs = forward.scene.value()->op_at(place);
+  return runs ? Selected(OperatorAt{*runs}) : Selected(place);
 }
 
 std::optional<graph::TensorId> Document::selected_tensor() const {

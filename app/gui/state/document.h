@@ -40,6 +40,11 @@ class Document {
     std::shared_ptr<ArenaWork> arena = nullptr;  // a packing problem from a file stays when the model changes
     std::string filter = {};
     std::string tensor = {};  // the name of the selected tensor; empty: none
+    // Of the operators: what is looked for, the one shown, and the part that the graph draws.
+    std::string search = {};
+    std::optional<std::size_t> op = {};
+    std::vector<graph::OpPlace> inside = {};
+    graph::OpNodeId module = graph::kRootOpNode;
   };
 
   // A null `model` is the start page; choices made there apply to the next model.
@@ -57,10 +62,12 @@ class Document {
   // Selects, and asks for the menu of what can be done with the selection: a right click.
   void select_for_menu(Selected what) {
     select(std::move(what));
-    wants_menu = true;
+    asked_menu = AskedMenu();
   }
   bool exists(const Selected& what) const;
   const Selected& selected() const { return history.now(); }
+  // An operator of ForwardScene::drawn(): that of the pass which runs it, if one does.
+  Selected operator_at(graph::OpPlace place) const;
   // The selected tensor, or the tensor of the selected block.
   std::optional<graph::TensorId> selected_tensor() const;
   void zoom(graph::NodeId module);  // the module that the map shows
@@ -106,7 +113,7 @@ class Document {
   OrderEditing order;
   std::shared_ptr<ArenaWork> arena;  // never null
 
-  bool wants_menu = false;  // of the selection; the window takes it
+  std::optional<AskedMenu> asked_menu;  // the window takes it
 
   // The state of panels.
   std::string panel = {};  // that was shown when another model came to the front; empty: none yet

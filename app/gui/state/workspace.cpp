@@ -76,6 +76,7 @@ void Workspace::open_next() {
   importers::ResolveOptions options;
   options.hub_cache = places.hub_cache();
   options.assets = [assets = services.assets] { return assets; };
+  options.picture_sides = next.sides;
   for (const Remedy& remedy : next.with)
     if (const auto* const option = find_option(importers::open_options(), remedy.option))
       set_option(*option, options, remedy.value);
@@ -86,7 +87,7 @@ void Workspace::open_next() {
         progress.check_canceled();
         auto graph = std::make_shared<graph::MetaGraph>(importers::open_model(found, options));
         progress.check_canceled();
-        return make_model(std::move(graph), found, {}, options.follow_links);
+        return make_model(std::move(graph), found, {}, options.follow_links, options.picture_sides);
       },
       [this] {
         const ToOpen opened = std::move(waiting_.front());
@@ -235,9 +236,18 @@ void Workspace::reload() {
   reload(shown_);
 }
 
-void Workspace::reload(std::size_t at) {
+void Workspace::reload(std::size_t at) { read_again(at, documents_[at]->model->picture_sides); }
+
+void Workspace::take_picture_sides(std::vector<importers::NamedSide> sides) {
+  if (!document().model || document().model->path.empty())
+    throw Error(ErrorCode::usage, "this model is not in a file");
+  read_again(shown_, std::move(sides));
+}
+
+void Workspace::read_again(std::size_t at, std::vector<importers::NamedSide> sides) {
   const Model& model = *documents_[at]->model;
   ToOpen again{.name = "Reloading " + safe_display(model.path, 60), .path = model.path};
+  again.sides = std::move(sides);
   if (model.follow_links) again.with = {{"follow_links", "on"}};
   again.in_place_of = documents_[at]->id;
   ask_open(std::move(again));

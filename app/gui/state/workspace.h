@@ -62,6 +62,8 @@ class Workspace {
   void adopt(ModelPtr model, std::uint64_t in_place_of = 0);
   // Reads the model again from its files. The question, the filter and the selection stay.
   void reload();
+  // Reads the model shown again with other sides of its pictures; none: the usual ones.
+  void take_picture_sides(std::vector<importers::NamedSide> sides);
   // Closes the document that is shown, and shows the one beside it.
   void close_model();
   // The document that is shown. There always is one; a new model comes in a new document.
@@ -135,6 +137,7 @@ class Workspace {
     std::string path;                                   // as asked for; empty: not to be remembered
     std::function<std::string(Progress&)> locate = {};  // makes or finds the model; empty: it is at the path
     std::vector<Remedy> with = {};
+    std::vector<importers::NamedSide> sides = {};
     std::optional<load::LoadRequest> request = {};  // asked of the model once it is there
     std::uint64_t in_place_of = 0;                  // the id of the document that is read again; 0: none
     bool beside = false;                            // a document without a model stays
@@ -144,6 +147,7 @@ class Workspace {
   void take_opened(const ToOpen& wanted);
   void replace(std::size_t at, ModelPtr model);
   void reload(std::size_t at);
+  void read_again(std::size_t at, std::vector<importers::NamedSide> sides);
   void watch_files();
   void take_changed_files();
 

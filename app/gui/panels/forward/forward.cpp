@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/forward/pass/lifetimes.h"
 #include "core/graph/names/tensor_names.h"
+#include "core/view/operator_graph.h"
 
 #include <algorithm>
 #include <array>
@@ -67,37 +68,56 @@ void all_controls(Document& document, const Ui& ui, OptionControls& controls) {
   }
 }
 
-// "height and width taken as 224": the sides of pictures that the file leaves open.
-std::string guessed_sides(const graph::ForwardGraph& forward) {
-  std::vector<std::string> names;
-  std::string pixels;
-  for (const graph::NamedSize& size : forward.sizes)
-    if (size.guessed && size.taken_as.constant()) {
-      names.push_back(shown(beginning(size.name, 40)));
-      pixels = size.taken_as.text({});
-    }
-  return names.empty() ? "" : fmt::format("{} taken as {}", fmt::join(names, " and "), pixels);
+constexpr std::string_view kSideHelp =
+    "The file leaves this side of its pictures open, and shapes behind a convolution follow from it. With "
+    "another number of pixels the file is read again.";
+
+// The sides of pictures that the file leaves open: a field each, as they stand.
+void picture_sides(Workspace& workspace, const Ui& ui) {
+  constexpr std::size_t kMostShown = 4, kMostName = 40;
+  Document& document = workspace.document();
+  std::vector<importers::NamedSide> sides;
+  for (const graph::NamedSize& size : document.forward.graph()->sizes)
+    if (const auto pixels = size.taken_as.constant(); size.guessed && pixels)
+      sides.push_back({size.name, static_cast<std::uint64_t>(*pixels)});
+  auto& typed = document.forward.typed_side;
+  std::optional<std::vector<importers::NamedSide>> wanted;
+  for (std::size_t i = 0; i < std::min(sides.size(), kMostShown); ++i) {
+    const float width = ui.px(58);
+    label_before(ui, elided_name(shown(beginning(sides[i].name, kMostName)), ui.px(120)), width);
+    ImGui::SetNextItemWidth(width);
+    const IdScope scope(i);
+    std::uint64_t pixels = typed && typed->first == sides[i].name ? typed->second : sides[i].pixels;
+    if (ImGui::InputScalar("##side", ImGuiDataType_U64, &pixels)) typed = {sides[i].name, pixels};
+    const bool entered = ImGui::IsItemDeactivated();
+    tooltip(ui, kSideHelp);
+    if (!entered || !typed || typed->first != sides[i].name) continue;
+    constexpr std::uint64_t kMost = 65536;
+    const std::uint64_t chosen = std::clamp<std::uint64_t>(typed->second, 1, kMost);
+    typed.reset();
+    if (chosen == sides[i].pixels) continue;
+    wanted = sides;
+    (*wanted)[i].pixels = chosen;
+  }
+  if (!document.model->picture_sides.empty()) {
+    continue_line(ui, 8, text_width("Usual") + ui.px(20));
+    if (button(ui, "Usual", ButtonKind::ghost)) wanted.emplace();
+    tooltip(ui, "Takes the usual sides again");
+  }
+  if (wanted) workspace.attempt([&] { workspace.take_picture_sides(std::move(*wanted)); });
 }
 
 }  // namespace
 
 // Where a panel is low, behind a button: the plot needs the lines.
-void forward_controls(Document& document, const Ui& ui, OptionControls& controls) {
+void forward_controls(Workspace& workspace, const Ui& ui, OptionControls& controls) {
+  Document& document = workspace.document();
   if (!document.forward.scene.value() || document.forward.graph() == nullptr) return;
   const graph::ForwardGraph& forward = *document.forward.graph();
-  const std::string sides = guessed_sides(forward);
-  const auto say_sides = [&] {
-    if (sides.empty()) return;
-    continue_line(ui, 14, text_width(sides));
-    control_text(sides, ui.theme->muted);
-    tooltip(
-        ui,
-        "The file leaves the sides of its pictures open, and shapes behind a convolution follow from them");
-  };
   constexpr float kRoomy = 440;
   if (ImGui::GetContentRegionAvail().y >= ui.px(kRoomy)) {
     all_controls(document, ui, controls);
-    return say_sides();
+    return picture_sides(workspace, ui);
   }
   const load::LoadRequest& request = document.load.asked().request;
   const std::string& profile = document.forward.scene.value()->options.profile;
@@ -106,7 +126,7 @@ void forward_controls(Document& document, const Ui& ui, OptionControls& controls
   words += fmt::format("batch {}{}{}", request.batch, profile.empty() ? "" : ", ", profile);
   if (button(ui, words)) ImGui::OpenPopup("pass");
   tooltip(ui, "The sizes, the types and the profile of the forward pass");
-  say_sides();
+  picture_sides(workspace, ui);
   ImGui::SetNextWindowSize({std::min(ui.px(560), ImGui::GetIO().DisplaySize.x - ui.px(40)), 0});
   const StyleScope padding(ImGuiStyleVar_WindowPadding, {ui.px(14), ui.px(12)});
   if (ImGui::BeginPopup("pass")) {
@@ -216,6 +236,137 @@ std::vector<std::uint32_t> matching_operators(const graph::MetaGraph& graph,
     if (matches) rows.push_back(i);
   }
   return rows;
+}
+
+std::vector<graph::OpPlace> operators_with(const graph::ForwardGraph& forward, std::string_view text) {
+  const Needle needle(text);
+  std::vector<graph::OpPlace> found;
+  std::vector<graph::OpPlace> next;  // the last one comes first
+  const auto add = [&](std::uint32_t body, std::size_t count) {
+    for (std::size_t i = count; i-- > 0;) next.push_back({body, static_cast<std::uint32_t>(i)});
+  };
+  add(graph::OpPlace::kMain, forward.ops.size());
+  while (!next.empty()) {
+    const graph::OpPlace place = next.back();
+    next.pop_back();
+    const graph::Op& op = graph::op_at(forward, place);
+    if (needle.in(op.kind) || needle.in(op.name)) found.push_back(place);
+    for (std::size_t i = op.bodies.size(); i-- > 0;)
+      add(op.bodies[i], forward.bodies[op.bodies[i]].ops.size());
+  }
+  return found;
+}
+
+std::string word_of(const ForwardScene& scene, graph::OpPlace place) {
+  const graph::ForwardGraph& forward = *scene.drawn();
+  const graph::Op& op = graph::op_at(forward, place);
+  const auto leads_there = [&](const std::string& name) {
+    return !view::module_called(scene.drawn_tree(), name) && view::operator_called(forward, name) == place;
+  };
+  if (leads_there(op.name)) return op.name;
+  for (const graph::ValueId id : op.outputs)
+    if (const std::string& name = forward.value(id).name; leads_there(name)) return name;
+  return "";
+}
+
+// --- What can be done with boxes and edges of the graph that are no selection of their own.
+
+namespace {
+
+constexpr std::size_t kMostWord = 60;  // bytes of a name in a row
+
+void go_to_operator(std::vector<Offer>& offers, const ForwardScene& scene, graph::OpPlace place,
+                    std::string_view title) {
+  const graph::Op& op = graph::op_at(*scene.drawn(), place);
+  std::string words = fmt::format("{}: {}", title, op.kind);
+  if (!op.name.empty()) words += fmt::format(" {}", beginning(op.name, kMostWord));
+  if (const std::string word = word_of(scene, place); !word.empty())
+    offers.push_back({std::move(words), {{"graph", word}}});
+  else if (const auto runs = scene.op_at(place))
+    offers.push_back({std::move(words), {{"operator", fmt::format("{}", *runs)}, {"panel", "graph"}}});
+}
+
+void copy_rows(std::vector<Offer>& offers, const std::string& name, const std::string& text) {
+  if (!name.empty()) offers.push_back({"Copy the name", {{"copy-words", name}}, true});
+  offers.push_back({"Copy as text", {{"copy-words", text}}, name.empty()});
+}
+
+}  // namespace
+
+AskedMenu menu_of_module(const Document& document, const GraphLevel& level, graph::OpNodeId module) {
+  const ForwardScene& scene = *level.scene;
+  const graph::OpNode& node = level.tree().node(module);
+  const std::string path = graph::op_path(level.tree(), module);
+  AskedMenu menu{.title = "Module  " + path, .offers = {}, .of_selection = false};
+  const std::string around = level.inside.empty() ? "" : word_of(scene, level.inside.back());
+  if (level.inside.empty() || !around.empty())
+    menu.offers.push_back({"Go inside", {{"graph", around.empty() ? path : around + " > " + path}}});
+  for (std::uint32_t i = 0; i < level.nodes.size(); ++i) {
+    if (level.folded[i] || !view::is_inside(level.tree(), level.nodes[i], module)) continue;
+    const graph::OpPlace place = level.place_of(i);
+    const auto runs =
+        place.at == view::InnerGraph::kNoPosition ? std::optional<std::size_t>() : scene.op_at(place);
+    if (!runs) continue;
+    const std::string number = fmt::format("{}", *runs);
+    menu.offers.push_back({"Show its first operator in the forward pass",
+                           {{"operator", number}, {"operators", "modules"}, {"panel", "operators"}}});
+    menu.offers.push_back(
+        {"Show what is alive at its first operator", {{"operator", number}, {"panel", "lifetimes"}}});
+    break;
+  }
+  std::string tensors = path;
+  std::ranges::replace(tensors, level.tree().separator, '.');
+  if (find_module(*document.model, tensors) && level.inside.empty()) {
+    menu.offers.push_back({"Show its weights in the map", {{"zoom", tensors}, {"panel", "map"}}, true});
+    menu.offers.push_back(
+        {"Show its tensors in the table", {{"filter", "\"name:" + tensors + ".*\""}, {"panel", "tensors"}}});
+    menu.offers.push_back(
+        {"Show its weights in the files", {{"select-module", tensors}, {"panel", "bytes"}}});
+    menu.offers.push_back({"Load its weights first", {{"load-first", tensors}}});
+  }
+  copy_rows(menu.offers, path,
+            fmt::format("{}: {}, {} with {} bytes", path, counted(node.all_ops, "operator"),
+                        counted(node.weights, "weight"), format_grouped(node.weight_bytes)));
+  return menu;
+}
+
+AskedMenu menu_of_values(const Document& document, const GraphLevel& level,
+                         std::span<const graph::ValueId> values) {
+  const ForwardScene& scene = *level.scene;
+  const graph::ValueId value = values.front();
+  const graph::Value& of = level.forward().value(value);
+  AskedMenu menu{
+      .title = "Value  " + value_text(level.forward(), value), .offers = {}, .of_selection = false};
+  constexpr std::size_t kMostReaders = 4;
+  std::size_t readers = 0;
+  const auto holds = [&](const std::vector<graph::ValueId>& list) {
+    return std::ranges::find(list, value) != list.end();
+  };
+  for (std::uint32_t i = 0; i < level.forward().ops.size(); ++i) {
+    const graph::Op& op = level.forward().ops[i];
+    const graph::OpPlace place = level.place_of(i);
+    if (place.at == view::InnerGraph::kNoPosition) continue;
+    if (holds(op.outputs)) go_to_operator(menu.offers, scene, place, "Go to what makes it");
+    if (holds(op.inputs) && ++readers <= kMostReaders)
+      go_to_operator(menu.offers, scene, place, "Go to what reads it");
+  }
+  const auto passed = scene.in_pass(value);
+  const auto& lives = scene.model.lives;
+  if (passed && graph::index(*passed) < lives.size() && !lives[graph::index(*passed)].empty()) {
+    const std::string first = fmt::format("{}", lives[graph::index(*passed)].first);
+    menu.offers.push_back({"Show its lifetime", {{"operator", first}, {"panel", "lifetimes"}}, true});
+  }
+  const auto places = passed ? places_of_pass(document) : std::nullopt;
+  if (const auto block = places ? places->blocks[graph::index(*passed)] : std::nullopt) {
+    const plan::Lifetime& life = document.load.projection.value()->timeline.lifetimes[graph::index(*block)];
+    menu.offers.push_back(
+        {"Go to the moment it is allocated", {{"time", fmt::format("{}", life.from_step)}}});
+    if (life.to_step != plan::kNever && life.to_step <= document.load.projection.value()->plan.steps.size())
+      menu.offers.push_back({"Go to the moment it is freed", {{"time", fmt::format("{}", life.to_step)}}});
+  }
+  const std::string size = passed ? value_size_text(document.forward.figures().get(), *passed) : "?";
+  copy_rows(menu.offers, of.name, value_text(level.forward(), value) + (size == "?" ? "" : "  " + size));
+  return menu;
 }
 
 }  // namespace loadline::gui

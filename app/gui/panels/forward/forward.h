@@ -8,6 +8,7 @@
 #include "app/gui/state/workspace.h"
 #include "core/forward/model/forward_model.h"
 #include "core/graph/meta_graph.h"
+#include "core/plan/block_contents.h"
 #include "core/plan/plan.h"
 #include "core/view/curves.h"
 #include "core/view/layouts.h"
@@ -18,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,7 +30,7 @@ namespace loadline::gui {
 // --- Controls for the forward pass, shared by several panels: sizes, profile, types, logits.
 
 // Draws the options of the pass, on as many lines as they need. Options without effect are left out.
-void forward_controls(Document& document, const Ui& ui, OptionControls& controls);
+void forward_controls(Workspace& workspace, const Ui& ui, OptionControls& controls);
 // If no operators are known, draws the reason and the known figures in place of a panel's content, and
 // returns true.
 bool forward_absent(const Document& document, const Ui& ui);
@@ -61,6 +63,11 @@ struct OperatorSummary {
   std::uint64_t unknown = 0;  // values whose shape the file does not say
 };
 OperatorSummary summarize(const graph::ForwardGraph& forward);
+
+// The operators whose kind or name holds `text`, in any case; those in bodies behind the one that holds them.
+std::vector<graph::OpPlace> operators_with(const graph::ForwardGraph& forward, std::string_view text);
+// By what the action "graph" finds it: its name, or that of a value that it makes; empty if by neither.
+std::string word_of(const ForwardScene& scene, graph::OpPlace place);
 
 // Positions of operators whose kind, name, weights or values hold `text`, in any case.
 std::vector<std::uint32_t> matching_operators(const graph::MetaGraph& graph,
@@ -149,9 +156,8 @@ struct PassData {
 std::shared_ptr<const PassData> pass_data(std::shared_ptr<const ForwardScene> scene,
                                           std::shared_ptr<const forward::ForwardFigures> figures,
                                           bool everything, std::vector<double> steps = {});
-// These steps, of a load that the pass follows; empty if that pass is another one.
-std::vector<double> steps_of_operators(const ForwardScene& scene, const forward::ForwardFigures& figures,
-                                       bool has_past, const plan::Plan& plan);
+// Where the pass stands in the plan of the load that it follows; nothing if it follows none.
+std::optional<plan::PassPlaces> places_of_pass(const Document& document);
 
 // The rows alive during an operator, largest first in each lane. Of the weights, only those that it uses.
 std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op);
@@ -246,6 +252,11 @@ std::shared_ptr<const GraphLevel> graph_level(std::shared_ptr<const ForwardScene
                                               std::vector<graph::OpPlace> inside);
 // The operators around the bodies around an operator, as ForwardWork::inside.
 std::vector<graph::OpPlace> operators_around(const ForwardScene& scene, graph::OpPlace place);
+
+// What can be done with a module of the level, and with what flows along an edge.
+AskedMenu menu_of_module(const Document& document, const GraphLevel& level, graph::OpNodeId module);
+AskedMenu menu_of_values(const Document& document, const GraphLevel& level,
+                         std::span<const graph::ValueId> values);
 
 class GraphPlot {
  public:

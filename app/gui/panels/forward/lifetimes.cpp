@@ -78,11 +78,8 @@ void LifetimesPanel::refresh(Document& document) {
   figures_ = document.forward.figures();
   shown_everything_ = everything_;
   std::vector<double> steps;
-  if (load && figures_) {
-    const bool has_past =
-        symbols_of(*scene_->forward(), document.load.asked().request)[graph::index(graph::kPast)] > 0;
-    steps = steps_of_operators(*scene_, *figures_, has_past, load->plan);
-  }
+  if (const auto places = load && figures_ ? places_of_pass(document) : std::nullopt)
+    steps.assign(places->begins.begin(), places->begins.end());
   plot_.set_data(pass_data(scene_, figures_, everything_, std::move(steps)));
   const bool anew = load != load_;
   load_ = load;
@@ -115,7 +112,7 @@ void LifetimesPanel::follow_time(Document& document) {
 void LifetimesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (forward_absent(document, ui)) return;
-  forward_controls(document, ui, controls_);
+  forward_controls(workspace, ui, controls_);
   constexpr std::array<std::string_view, 2> kCurves = {"Activations only", "All values"};
   label_before(ui, "Curve", segmented_width(ui, kCurves));
   everything_ = segmented(ui, "curve", kCurves, everything_ ? 1 : 0) == 1;

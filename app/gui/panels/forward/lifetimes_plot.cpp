@@ -80,31 +80,11 @@ std::shared_ptr<const PassData> pass_data(std::shared_ptr<const ForwardScene> sc
   return data;
 }
 
-// As append_forward_pass() takes and frees the values (core/plan/plan.h).
-std::vector<double> steps_of_operators(const ForwardScene& scene, const forward::ForwardFigures& figures,
-                                       bool has_past, const plan::Plan& plan) {
-  const auto loaded = std::ranges::find(plan.marks, "loaded", &plan::Mark::label);
-  if (loaded == plan.marks.end() || scene.forward() == nullptr) return {};
-  const graph::ForwardGraph& forward = *scene.forward();
-  const std::vector<forward::OpRange>& lives = scene.model.lives;
-  const auto sized = [&](std::size_t value) { return figures.sizes[value].value_or(0) > 0; };
-  std::vector<bool> kept(forward.values.size(), false);
-  for (const graph::ValueId id : forward.outputs) kept[graph::index(id)] = true;
-  std::vector<std::uint32_t> steps(forward.ops.size() + 1, 0);  // of each operator
-  for (std::size_t i = 0; i < lives.size(); ++i) {
-    if (lives[i].empty() || !sized(i) || lives[i].first >= forward.ops.size()) continue;
-    ++steps[lives[i].first];
-    if (!kept[i] && lives[i].end > 0) ++steps[lives[i].end - 1];
-  }
-  for (std::size_t i = 0; i < forward.ops.size(); ++i)
-    for (const graph::ValueId id : forward.ops[i].outputs) {
-      const graph::Value& value = forward.value(id);
-      if (value.lane == graph::Lane::cache && !value.memory_of && sized(graph::index(id)))
-        ++steps[has_past ? 0 : i];
-    }
-  std::vector<double> begins = {static_cast<double>(loaded->step)};
-  for (std::size_t i = 0; i < forward.ops.size(); ++i) begins.push_back(begins.back() + steps[i]);
-  return begins.back() == static_cast<double>(plan.steps.size()) ? begins : std::vector<double>();
+std::optional<plan::PassPlaces> places_of_pass(const Document& document) {
+  const auto& load = document.load.projection.value();
+  if (document.load.pass() == nullptr || !load || document.forward.graph() == nullptr) return std::nullopt;
+  const graph::ForwardGraph& forward = *document.forward.graph();
+  return plan::pass_places(load->plan, {&forward, symbols_of(forward, document.load.asked().request)});
 }
 
 std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op) {

@@ -283,7 +283,7 @@ void ModuleLines::draw_name(Document& document, const Ui& ui, const Line& line, 
   const float room = ImGui::GetContentRegionAvail().x - left - (times.empty() ? 0 : ui.px(44));
   const bool unnamed = line.name.empty();  // an operator beside others of its module
   const std::string_view words = unnamed ? scene_->forward()->ops[*line.op].kind : line.name;
-  const std::string name = elided(shown(beginning(words, kMostName)), std::max(room, ui.px(20)));
+  const std::string name = elided_name(shown(beginning(words, kMostName)), std::max(room, ui.px(20)));
   put_text({at.x + left, at.y}, unnamed ? ui.theme->muted : ui.theme->text, name);
   if (times.empty()) return;
   const FontScope font(ui.fonts.small);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <imgui_stdlib.h>
 
 namespace loadline::gui {
 namespace {
@@ -43,10 +44,14 @@ class GraphPanel final : public Panel {
   void enter_operator(Document& document, graph::OpPlace place);
   void leave(Document& document);
   void arrange(const Document& document, const Ui& ui);
-  void draw_head(Document& document, const Ui& ui);
+  void draw_head(Workspace& workspace, const Ui& ui);
+  void draw_find(Workspace& workspace, const Ui& ui);
+  void walk(Document& document, bool back);
+  std::optional<std::size_t> found_at(const Document& document) const;
   void draw_path(Document& document, const Ui& ui);
   std::vector<Place> path() const;
   void draw_canvas(Document& document, const Ui& ui);
+  void ask_menu(Document& document, std::optional<std::size_t> box, std::optional<std::size_t> edge);
   void handle_mouse(Document& document, const Ui& ui);
   void handle_keys(Document& document, const Ui& ui);
   std::optional<graph::OpPlace> operator_of(std::size_t box) const;
@@ -71,6 +76,10 @@ class GraphPanel final : public Panel {
   std::uint64_t seen_selection_ = 0;
   std::optional<std::size_t> at_, hovered_edge_;
   std::optional<std::uint32_t> around_;
+  // the operators that match what is looked for, and of what they are
+  std::vector<graph::OpPlace> found_;
+  std::string searched_;
+  std::shared_ptr<const ForwardScene> found_in_;
 };
 
 void GraphPanel::forget() {
@@ -78,6 +87,8 @@ void GraphPanel::forget() {
   figures_.reset();
   plot_.forget();
   boxes_.reset();
+  found_.clear();
+  found_in_.reset();
 }
 
 void GraphPanel::enter(Document& document, graph::OpNodeId module) {
@@ -124,15 +135,13 @@ void GraphPanel::show_selected(Document& document) {
     if (use != scene.weights.end() && !(shown && reads(ops[*document.forward.shown], *tensor)))
       document.forward.shown = use->ops.first;
   } else if (const auto* const node = std::get_if<graph::NodeId>(&document.selected())) {
-    const graph::OpTree& tree = scene.drawn_tree();
     std::string wanted = graph::module_path(document.model->tree, *node);
-    std::ranges::replace(wanted, '.', tree.separator);
-    for (std::uint32_t i = 0; i < tree.nodes.size(); ++i) {
-      if (graph::op_path(tree, graph::OpNodeId{i}) != wanted || tree.nodes[i].all_ops <= 1) continue;
-      document.forward.inside.clear();
-      follow_level(document);
-      return enter(document, graph::OpNodeId{i});
-    }
+    std::ranges::replace(wanted, '.', scene.drawn_tree().separator);
+    const auto module = view::module_called(scene.drawn_tree(), wanted);
+    if (!module) return;
+    document.forward.inside.clear();
+    follow_level(document);
+    enter(document, *module);
   }
 }
 
@@ -225,12 +234,8 @@ void GraphPanel::choose(Document& document, std::size_t box) {
   const auto place = operator_of(box);
   if (!place) return;
   around_ = plot_.part().boxes[box].op;
-  if (const auto runs = level_->scene->op_at(*place)) {
-    document.forward.shown = seen_shown_ = runs;
-    document.select(OperatorAt{*runs});
-  } else {
-    document.select(*place);
-  }
+  document.select(document.operator_at(*place));
+  if (level_->scene->op_at(*place)) seen_shown_ = document.forward.shown;
   seen_selection_ = document.history.count();
 }
 
@@ -265,6 +270,25 @@ void GraphPanel::open(Document& document, std::size_t box) {
   if (plot_.part().left_out > 0) stale_ = true;
 }
 
+// Modules and values are no selection: their menus are made here.
+void GraphPanel::ask_menu(Document& document, std::optional<std::size_t> box,
+                          std::optional<std::size_t> edge) {
+  if (!box) {
+    if (edge) document.asked_menu = menu_of_values(document, *level_, plot_.part().edges[*edge].values);
+    return;
+  }
+  choose(document, *box);
+  const view::GraphBox& of = plot_.part().boxes[*box];
+  if (operator_of(*box)) {
+    document.select_for_menu(document.selected());
+    seen_selection_ = document.history.count();
+  } else if (of.kind == view::BoxKind::module) {
+    document.asked_menu = menu_of_module(document, *level_, of.module);
+  } else if (!of.values.empty()) {
+    document.asked_menu = menu_of_values(document, *level_, of.values);
+  }
+}
+
 void GraphPanel::handle_mouse(Document& document, const Ui& ui) {
   hovered_edge_.reset();
   const ImGuiIO& io = ImGui::GetIO();
@@ -276,12 +300,7 @@ void GraphPanel::handle_mouse(Document& document, const Ui& ui) {
   if (!hovered) return;
   const auto box = plot_.box_at(io.MousePos);
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) give_keyboard();
-  if (box && is_right_clicked() && operator_of(*box)) {
-    choose(document, *box);
-    document.select_for_menu(document.selected());
-    seen_selection_ = document.history.count();
-    return;
-  }
+  if (is_right_clicked()) return ask_menu(document, box, plot_.edge_at(ui, io.MousePos));
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return box ? open(document, *box) : fit(false);
   if (box && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) choose(document, *box);
   if (box) return hover_card(ui, [&] { plot_.describe_box(document, ui, *box); });
@@ -309,6 +328,9 @@ void GraphPanel::handle_keys(Document& document, const Ui& ui) {
     else if (const auto next = view::box_beside(plot_.part(), plot_.places(), *at_, direction))
       choose(document, *next);
   }
+  // the key for the menu asks for that of the selection
+  if (at_ && document.asked_menu && document.asked_menu->title.empty() && !operator_of(*at_))
+    ask_menu(document, at_, std::nullopt);
   if (list_key_pressed(ListKey::enter) && at_) return open(document, *at_);
   if (list_key_pressed(ListKey::backspace)) return leave(document);
   if (list_key_pressed(ListKey::home)) fit(false);
@@ -353,7 +375,10 @@ void GraphPanel::draw_path(Document& document, const Ui& ui) {
   };
   for (std::size_t i = 0; i < places.size(); ++i) {
     const IdScope scope(i);
-    const std::string name = elided(shown(places[i].name), ui.px(180));
+    const std::string whole = shown(places[i].name), name = elided_name(whole, ui.px(180));
+    const auto say_whole = [&] {
+      if (name != whole) tooltip(ui, whole);
+    };
     if (i > 0) {
       beside(ui.px(5));
       control_text(i == 2 && left_out > 0 ? "/ \xE2\x80\xA6 /" : "/", ui.theme->muted);
@@ -361,10 +386,13 @@ void GraphPanel::draw_path(Document& document, const Ui& ui) {
     }
     if (i + 1 == places.size()) {
       control_text(name, ui.theme->text);
+      say_whole();
       continue;
     }
     ImGui::SetCursorPosY(line + ImGui::GetStyle().FramePadding.y);
-    if (!link(ui, "part", name, text_width(name) + 1)) continue;
+    const bool pressed = link(ui, "part", name, text_width(name) + 1);
+    say_whole();
+    if (!pressed) continue;
     document.forward.inside = places[i].inside;
     document.forward.module = places[i].module;
     follow_level(document);
@@ -374,7 +402,64 @@ void GraphPanel::draw_path(Document& document, const Ui& ui) {
   ImGui::Dummy({0, 0});
 }
 
-void GraphPanel::draw_head(Document& document, const Ui& ui) {
+// From the operator that is selected to the next that matches, or to the one before.
+void GraphPanel::walk(Document& document, bool back) {
+  if (found_.empty()) return;
+  const auto at = found_at(document);
+  const std::size_t last = found_.size() - 1;
+  const std::size_t next = !at           ? (back ? last : 0)
+                           : back        ? (*at == 0 ? last : *at - 1)
+                           : *at == last ? 0
+                                         : *at + 1;
+  document.select(document.operator_at(found_[next]));
+}
+
+std::optional<std::size_t> GraphPanel::found_at(const Document& document) const {
+  const auto* const op = std::get_if<OperatorAt>(&document.selected());
+  const auto* const place = std::get_if<graph::OpPlace>(&document.selected());
+  if ((op == nullptr && place == nullptr) || !document.exists(document.selected())) return std::nullopt;
+  const auto found = std::ranges::find(found_, op != nullptr ? level_->scene->place_of(op->at) : *place);
+  return found == found_.end() ? std::nullopt
+                               : std::optional(static_cast<std::size_t>(found - found_.begin()));
+}
+
+void GraphPanel::draw_find(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
+  std::string typed = document.forward.search;
+  const float width = ui.px(150);
+  continue_line(ui, 12, width);
+  ImGui::SetNextItemWidth(width);
+  if (workspace.services.requests.take<FocusFind>()) ImGui::SetKeyboardFocusHere();
+  const bool entered =
+      ImGui::InputTextWithHint("##find", "Find operators", &typed,
+                               ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+  tooltip(ui,
+          "By name or kind, also in what operators hold. Enter goes to the next, Shift+Enter to the one "
+          "before (Ctrl+F)");
+  // Escape leaves the field, and ImGui then puts back what stood there before
+  if (!list_key_pressed(ListKey::escape)) document.forward.search = typed;
+  if (searched_ != document.forward.search || found_in_ != level_->scene) {
+    searched_ = document.forward.search;
+    found_in_ = level_->scene;
+    found_.clear();
+    if (!searched_.empty()) found_ = operators_with(*level_->scene->drawn(), searched_);
+  }
+  if (entered) {
+    walk(document, ImGui::GetIO().KeyShift);
+    ImGui::SetKeyboardFocusHere(-1);
+  }
+  if (searched_.empty()) return;
+  const auto at = found_at(document);
+  const std::string words =
+      found_.empty() ? "none found"
+      : at           ? fmt::format("{} of {}", format_grouped(*at + 1), format_grouped(found_.size()))
+                     : fmt::format("{} found", format_grouped(found_.size()));
+  continue_line(ui, 8, text_width(words));
+  control_text(words, found_.empty() ? ui.theme->warning : ui.theme->muted);
+}
+
+void GraphPanel::draw_head(Workspace& workspace, const Ui& ui) {
+  Document& document = workspace.document();
   draw_path(document, ui);
   if (stale_) {  // a part of the path was clicked
     follow(document);
@@ -402,6 +487,7 @@ void GraphPanel::draw_head(Document& document, const Ui& ui) {
   continue_line(ui, 8, text_width("Whole") + ui.px(20));
   if (button(ui, "Whole")) fit(false);
   tooltip(ui, "Shows all of the graph (Home, or a double click beside the boxes)");
+  draw_find(workspace, ui);
 }
 
 void GraphPanel::draw_canvas(Document& document, const Ui& ui) {
@@ -422,12 +508,12 @@ void GraphPanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (forward_absent(document, ui)) return;
   constexpr float kRoomy = 440;
   const bool low = ImGui::GetContentRegionAvail().y < ui.px(kRoomy);
-  forward_controls(document, ui, controls_);
+  forward_controls(workspace, ui, controls_);
   if (forward_absent(document, ui)) return;
   follow(document);
   arrange(document, ui);
   if (low) continue_line(ui, 14, ui.px(330));  // the graph needs the lines
-  draw_head(document, ui);
+  draw_head(workspace, ui);
   if (module_ != document.forward.module || stale_) {  // the way up was taken
     follow(document);
     arrange(document, ui);

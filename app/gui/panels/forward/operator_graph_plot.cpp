@@ -39,11 +39,14 @@ void GraphPlot::set_part(const Document& document, const Ui& ui, std::shared_ptr
     const float left = room - text_width(title) - ui.px(kBesideTitle);
     const FontScope small(ui.fonts.small);
     std::string& beside = words_.back().beside;
+    // a shape has no room: its size alone, whole
+    const std::size_t size = beside.rfind("  ");
+    if (text_width(beside) > left && size != std::string::npos) beside.erase(0, size + 2);
     constexpr float kLeast = 40;
-    if (left < ui.px(kLeast))
+    if (left < ui.px(kLeast) || (size != std::string::npos && text_width(beside) > left))
       beside.clear();
     else
-      beside = elided(beside, left);
+      beside = elided_name(beside, left);
     for (std::string& line : words_.back().lines) line = elided(line, room);
     sizes.push_back(size_of(ui, words_.back()));
   }
@@ -112,6 +115,7 @@ GraphPlot::BoxWords GraphPlot::operator_words(const view::GraphBox& box) const {
     lines.push_back(
         fmt::format("{}: {}", graph::body_name(op, i),
                     counted(level_->scene->drawn()->bodies[op.bodies[i]].ops.size(), "operator")));
+  if (graph::setting_for_people(op, graph::kNotDrawn) != nullptr) lines.push_back("inside: too much to draw");
   const std::vector<graph::TensorId> weights = level_->weights_of(box.op);
   std::uint64_t most = 0;
   std::size_t large = 0;
@@ -398,14 +402,17 @@ void GraphPlot::describe_operator(const Document& document, const Ui& ui, std::u
   }
   text(shown(beginning(forward::op_text(graph::op_at(*scene.drawn(), place)), 300)));
   const auto runs = scene.op_at(place);
-  if (!runs) return muted(ui, "does not run in the pass: its result is known before");
-  muted(ui, fmt::format("operator {} of 0 to {}", format_grouped(*runs),
-                        format_grouped(scene.forward()->ops.size() - 1)));
-  if (document.forward.figures()) {
+  if (!runs) muted(ui, scene.why_not_run(place));
+  if (runs)
+    muted(ui, fmt::format("operator {} of 0 to {}", format_grouped(*runs),
+                          format_grouped(scene.forward()->ops.size() - 1)));
+  if (runs && document.forward.figures()) {
     const forward::LaneBytes& alive = document.forward.figures()->usage[*runs];
     muted(ui, format_bytes(alive.passing()) + " of values alive during it");
   }
   if (!forward().ops[op].bodies.empty()) muted(ui, "a double click shows what is inside");
+  if (const auto* const why = graph::setting_for_people(forward().ops[op], graph::kNotDrawn))
+    muted(ui, "What is inside of it is " + *why);
 }
 
 void GraphPlot::describe_box(const Document& document, const Ui& ui, std::size_t box) const {

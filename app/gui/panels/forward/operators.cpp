@@ -149,7 +149,7 @@ void OperatorsPanel::draw_head(Workspace& workspace, const Ui& ui) {
     continued(ui.px(120));
     name_text(ui, document.forward.error(), 0, ui.theme->bad);
   }
-  forward_controls(document, ui, controls_);
+  forward_controls(workspace, ui, controls_);
 }
 
 void OperatorsPanel::draw_kinds(Document& document, const Ui& ui) {

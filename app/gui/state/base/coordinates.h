@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -120,6 +121,26 @@ class SelectionHistory {
   std::vector<Selected> visited_ = std::vector<Selected>(1);
   std::size_t at_ = 0;
   std::uint64_t count_ = 0;
+};
+
+// --- What can be done with what is under the mouse.
+
+// A row of a menu: lines of a script, that is, actions with their arguments, which run one after the other.
+struct Offer {
+  struct Line {
+    std::string_view action;
+    std::string argument = {};
+  };
+  std::string title;
+  std::vector<Line> lines;
+  bool apart = false;  // a line is drawn above it
+};
+
+// A menu that a view asks for: what it offers itself, then what can be done with the selection.
+struct AskedMenu {
+  std::string title = {};  // not escaped; empty: that of the selection
+  std::vector<Offer> offers = {};
+  bool of_selection = true;
 };
 
 // --- The step of the load at which every view stands.

@@ -36,6 +36,7 @@ struct OpenManual {
   std::string section = {};
 };
 struct FocusFilter {};    // the filter gets the keyboard
+struct FocusFind {};      // the field that finds operators gets it
 struct CallAttention {};  // something that took long is done: the desktop may say so
 struct AskQuit {};        // whether to quit although something is being written
 struct Quit {};
@@ -59,8 +60,9 @@ struct ExportRequest {
   bool operator==(const ExportRequest&) const = default;
 };
 
-using WindowRequest = std::variant<OpenBrowser, PickedFile, OpenExport, OpenPalette, OpenAdvice, OpenKeys,
-                                   OpenManual, FocusFilter, CallAttention, AskQuit, Quit, ExportRequest>;
+using WindowRequest =
+    std::variant<OpenBrowser, PickedFile, OpenExport, OpenPalette, OpenAdvice, OpenKeys, OpenManual,
+                 FocusFilter, FocusFind, CallAttention, AskQuit, Quit, ExportRequest>;
 
 // Each part of the window takes what is for it, in the frame in which it can serve it. Until then a newer
 // request replaces the older one of its kind.

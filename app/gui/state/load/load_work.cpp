@@ -52,7 +52,14 @@ void ForwardWork::work_out(const forward::ForwardOptions& options, std::function
       },
       [this, before = scene.value(), then = std::move(then)] {
         if (scene.error() != nullptr) scene.drop();
-        shown = same_operator(before.get(), scene.value().get(), shown);
+        if (before) shown = same_operator(before.get(), scene.value().get(), shown);
+        // what was shown of the model before it was read again may be gone
+        if (graph() == nullptr || shown >= graph()->ops.size()) shown.reset();
+        const auto holds = [this](graph::OpPlace place) {
+          return graph::has_op(*scene.value()->drawn(), place) &&
+                 !graph::op_at(*scene.value()->drawn(), place).bodies.empty();
+        };
+        if (graph() == nullptr || !std::ranges::all_of(inside, holds)) inside.clear();
         then();
       });
 }

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace loadline::gui {
@@ -52,6 +53,8 @@ class ForwardWork {
   // these operators of ForwardScene::drawn(), each inside the one before it.
   std::vector<graph::OpPlace> inside;
   graph::OpNodeId module = graph::kRootOpNode;
+  // A side of pictures that is being typed, until it is entered.
+  std::optional<std::pair<std::string, std::uint64_t>> typed_side = {};
 
  private:
   Services& services_;

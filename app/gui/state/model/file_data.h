@@ -167,6 +167,7 @@ class SmallValues {
   void want(std::span<const graph::TensorId> tensors);
   // "0.5", "[1, 0, -1]"; null for a tensor that is not small, cannot be read, or is not read yet.
   const std::string* of(graph::TensorId tensor) const;
+  std::size_t known() const { return texts_.size(); }  // grows with what is read
 
   static constexpr std::uint64_t kMostElements = 64;
 
