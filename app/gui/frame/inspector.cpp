@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -136,7 +137,8 @@ class InspectorPanel final : public Panel {
   struct Known {
     Selected selected;
     std::array<std::shared_ptr<const void>, 5> of;
-    std::size_t constants, caveats;
+    std::size_t constants;
+    std::string caveats, uncounted;
     std::uint64_t parameters;
     bool operator==(const Known&) const = default;
   };
@@ -226,12 +228,15 @@ void InspectorPanel::draw_links(Workspace& workspace, const Ui& ui, const Select
 }
 
 void InspectorPanel::refresh(Document& document) {
+  std::string caveats;
+  for (const Caveat& caveat : document.caveats()) caveats += caveat.text;
   const Known now = {
       document.selected(),
       {document.load.projection.value(), document.forward.scene.value(), document.forward.figures(),
        document.checks.findings.value(), document.load.comparison.value()},
       document.constants.known(),
-      document.caveats().size(),
+      std::move(caveats),
+      document.uncounted(),
       document.parameters()};
   if (known_ == now) return;
   known_ = now;

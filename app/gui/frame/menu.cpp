@@ -104,6 +104,7 @@ class OffersOf {
     if (forward != nullptr && at.at < forward->ops.size()) {
       const ForwardScene& scene = *document_.forward.scene.value();
       inside_of(scene, scene.place_of(at.at));
+      others_of(forward->ops[at.at].kind);
       constexpr std::size_t kMost = 3;
       const auto& weights = forward->ops[at.at].weights;
       for (std::size_t i = 0; i < std::min(weights.size(), kMost); ++i) {
@@ -116,7 +117,14 @@ class OffersOf {
 
   void operator()(graph::OpPlace place) {
     show("Show in the graph", "graph");
-    if (document_.exists(place)) inside_of(*document_.forward.scene.value(), place);
+    if (document_.exists(place)) {
+      const ForwardScene& scene = *document_.forward.scene.value();
+      inside_of(scene, place);
+      if (place.body != graph::OpPlace::kMain)
+        if (const std::string word = word_of(scene, scene.holders[place.body]); !word.empty())
+          add("Go to the operator that holds it", {{"graph", word}});
+      others_of(graph::op_at(*scene.drawn(), place).kind);
+    }
     copies();
   }
 
@@ -196,6 +204,9 @@ class OffersOf {
     std::ranges::replace(path, '.', tree.separator);
     if (view::module_called(tree, path))
       add("Show its operators as a graph", {{"graph", path.empty() ? "." : path}});
+  }
+  void others_of(const std::string& kind) {
+    add("Find the others of its kind", {{"panel", "graph"}, {"find", kind}});
   }
   void inside_of(const ForwardScene& scene, graph::OpPlace place) {
     if (graph::op_at(*scene.drawn(), place).bodies.empty()) return;
@@ -289,7 +300,7 @@ void SelectionMenu::draw(Workspace& workspace, const Ui& ui, ImVec2 place) {
   std::optional<std::size_t> picked;
   for (std::size_t i = 0; i < offers_.size(); ++i) {
     const IdScope scope(i);
-    if (offers_[i].apart) ImGui::Separator();
+    if (offers_[i].apart && i > 0) ImGui::Separator();
     const std::string title = elided(shown(offers_[i].title), ui.px(340));
     const std::string_view key = key_of(offers_[i]);
     const ImVec2 at = ImGui::GetCursorScreenPos();

@@ -542,7 +542,8 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
   if (held().empty())
     dimmed_except_ = coloring_legend(ui, model, workspace.settings.color_by,
                                      document.diff.result.value().get(), first, kMostLines);
-  legend_ = ImGui::GetItemRectMax().y - top + ui.px(8);
+  // with what stands between the map and it
+  legend_ = ImGui::GetItemRectMax().y - top + ImGui::GetStyle().ItemSpacing.y + ui.px(4);
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ Role tensor_role(std::string_view name) {
   if (has_any(low, {"attn", "attention", ".att.", "q_proj", "k_proj", "v_proj", "o_proj"}))
     return Role::attention;
   if (has_any(low, {"mlp", "ffn", "feed_forward", ".ff.", "gate_proj", "up_proj", "down_proj", "expert",
-                    "intermediate", "output.dense", ".fc1.", ".fc2."}))
+                    "moe", "intermediate", "output.dense", ".fc1.", ".fc2."}))
     return Role::mlp;
   if (has_any(low, {"embed", "embd", "wte", "wpe", "tok_emb"})) return Role::embedding;
   if (has_any(low, {"conv", "downsample.0."})) return Role::convolution;

@@ -152,8 +152,8 @@ GraphPlot::BoxWords GraphPlot::words_of(const Document& document, const view::Gr
   const graph::Value& value = forward().value(box.values.front());
   words.title = shown(beginning(value.name, kMostName));
   if (box.values.size() > 1) words.title += fmt::format(" and {} more", box.values.size() - 1);
-  words.beside = fmt::format("{}  {}", shown(sides_text(forward(), box.values.front())),
-                             size_text(document, box.values.front()));
+  if (const std::string size = size_text(document, box.values.front()); size != "?" || value.shape)
+    words.beside = fmt::format("{}  {}", shown(sides_text(forward(), box.values.front())), size);
   return words;
 }
 
@@ -281,7 +281,10 @@ void GraphPlot::draw_sizes(const Document& document, const Ui& ui) const {
     const ImVec2 at = pixel_of(box.x + box.w / 2, box.y + box.h);
     std::string words = shown(sides_text(forward(), edge.values.front()));
     const std::string bytes = size_text(document, edge.values.front());
-    if (bytes != "?") words += "  " + bytes;
+    if (bytes != "?")
+      words += "  " + bytes;
+    else if (!forward().value(edge.values.front()).shape)
+      continue;  // nothing is known
     const ImVec2 extent = font->CalcTextSizeA(size, std::numeric_limits<float>::max(), 0, words.c_str());
     const float most = alone[edge.from] ? area_.width() : static_cast<float>(box.w) / 2 * zoom_ + ui.px(10);
     if (extent.x > most) {  // bytes alone
