@@ -371,6 +371,39 @@ TEST(Lower, LongListsOfOperatorsTakeNoLongerThanTheyAre) {
   EXPECT_EQ(graph.ops.back().held.size(), 3000u * 6 - 1);  // all but the last operator's own
 }
 
+// An encoder runs without the mask of its decoder, and a second attention's scores take the place of the
+// first's.
+TEST(Lower, APartHoldsWhatItHasMade) {
+  const forward::Architecture architecture = forward::parse_architecture(
+      R"({"family":"f","main":["x = embed ids @w[9, 6]","each i in 2: first @a.{i}","x = act x","each i in 2: second @b.{i}"],
+          "first":["x = act x"],
+          "second":["y = attn x x heads=2 dim=3","x = add x y","y = attn x x heads=2 dim=3","x = add x y","x = act x"]})",
+      "f.json");
+  const auto graph_of = [&](std::string_view order) {
+    const forward::Profile profile = forward::parse_profile(
+        fmt::format(R"({{"profile":"p",{}"shared":{{"mask":{{"bytes":"100","ops":["attn"]}}}},
+                        "ops":{{"attn":{{"temporaries":["7"]{}}}}}}})",
+                    order, order.empty() ? R"(,"kept":["9"])" : ""),
+        "p.json");
+    return forward::lower(
+        forward::bind_architecture(architecture, forward::ModelConfig("{}", "c.json"), nullptr), profile);
+  };
+  const graph::ForwardGraph graph = graph_of("");
+  const std::vector<forward::OpRange> lives = forward::lifetimes(graph);
+  const auto life = [&](graph::ValueId id) {
+    const forward::OpRange& range = lives[static_cast<std::size_t>(id)];
+    return std::pair(range.first, range.end);
+  };
+  ASSERT_EQ(graph.ops.size(), 14u);  // 0: embed, 1 and 2: first, 3: act, 4 to 8 and 9 to 13: second
+  using Range = std::pair<std::uint32_t, std::uint32_t>;
+  EXPECT_EQ(life(graph.ops[4].inputs.back()), (Range{3, 12}));     // the mask
+  EXPECT_EQ(life(graph.ops[4].temporaries.at(1)), (Range{4, 7}));  // of the first attention in its turn
+  EXPECT_EQ(life(graph.ops[6].temporaries.at(1)), (Range{6, 9}));  // of the second
+  EXPECT_EQ(std::ranges::count(graph.inputs, graph.ops[4].inputs.back()), 0);
+  const graph::ForwardGraph ggml = graph_of(R"("order":"inputs_first",)");
+  EXPECT_EQ(ggml.inputs.size(), graph.inputs.size() + 1);
+}
+
 TEST(Lower, OperatorsThatDoNotFitAreErrors) {
   EXPECT_EQ(error_of_main(R"("x = embed ids @w[10,4]")"), "");
   const std::pair<const char*, const char*> rows[] = {

@@ -117,6 +117,7 @@ CASES = [
     ("MT5ForConditionalGeneration", "MT5Config", T5),
     ("WhisperForConditionalGeneration", "WhisperConfig", WHISPER),
     ("WhisperModel", "WhisperConfig", WHISPER),
+    ("WhisperForCausalLM", "WhisperConfig", WHISPER),
     ("ViTModel", "ViTConfig", TOWER),
     ("ViTForImageClassification", "ViTConfig", dict(TOWER, num_labels=12)),
     ("CLIPModel", "CLIPConfig", dict(text_config=dict(TEXT, projection_dim=24), vision_config=TOWER, projection_dim=24)),

@@ -131,6 +131,24 @@ class CacheEstimates(unittest.TestCase):
         print(f"  {judged} configurations of encoders and decoders")
         self.assertGreater(judged, 50)
 
+    def test_speech_of_several_channels(self):
+        """Dia decodes a token in nine channels at once, which are no further tokens; its text has heads of another number."""
+        config = transformers.AutoConfig.for_model("dia")
+        with torch.device("meta"):
+            model = transformers.DiaForConditionalGeneration(config).to(torch.bfloat16).eval()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path, tokens = pathlib.Path(folder.name), 40
+        model.config.architectures = [type(model).__name__]
+        model.config.save_pretrained(path)
+        save_file({"model.x.weight": torch.zeros(8, 8, dtype=torch.bfloat16)}, path / "model.safetensors")
+        with torch.no_grad():
+            ids = torch.zeros((1, tokens), dtype=torch.long, device="meta")
+            sound = torch.zeros((1, tokens, config.decoder_config.num_channels), dtype=torch.long, device="meta")
+            right = held(model(input_ids=ids, decoder_input_ids=sound, use_cache=True).past_key_values, set())
+        told = json.loads(loadline("plan", path, "--method", "staged_ring", "--seq", 1, "--past", tokens - 1, "--cache-dtype", "bf16", "--json"))
+        self.assertEqual(told["forward"]["kv_bytes"], right)
+
     def test_states_of_described_families(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

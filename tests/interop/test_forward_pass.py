@@ -100,9 +100,9 @@ IN_BF16 = {"llama", "qwen3", "gemma3", "gpt_neox", "opt", "bert", "t5", "mixtral
 DECODING = {"llama", "gpt2", "mistral", "gemma3", "gpt_neox", "t5", "qwen3_moe", "whisper"}
 # Settings of encoders and decoders, changed one by one.
 CHANGED = {
-    "t5": [{"num_layers": 5}, {"num_decoder_layers": 1}, {"d_kv": 64}, {"num_heads": 12}, {"feed_forward_proj": "gated-gelu"}, {"d_model": 320}],
-    # the decoder's mask counts while the encoder runs: 4 % too much with one layer that decodes
-    "whisper": [{"encoder_layers": 4}, {"decoder_attention_heads": 8}, {"encoder_ffn_dim": 256}, {"num_mel_bins": 128}, {"d_model": 192}],
+    "t5": [{"num_layers": 5}, {"num_decoder_layers": 1}, {"d_kv": 64}, {"num_heads": 12}, {"feed_forward_proj": "gated-gelu"}, {"d_model": 320},
+           {"d_ff": 1024}],
+    "whisper": [{"decoder_layers": 1}, {"max_source_positions": 500}, {"decoder_ffn_dim": 1024}, {"encoder_attention_heads": 8}, {"encoder_layers": 4}, {"decoder_attention_heads": 8}, {"encoder_ffn_dim": 256}, {"num_mel_bins": 128}, {"d_model": 192}],
 }
 INPUTS = {"t5": "pairs", "whisper": "sound", "vit": "image", "siglip": "image", "clip": "image"}
 

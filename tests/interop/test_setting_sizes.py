@@ -45,6 +45,10 @@ def saved_shapes(kind, net, folder):
         return {ours + name.removeprefix(theirs): file.get_slice(name).get_shape() for name in file.keys()}
 
 
+def hears(kind):
+    return kind.startswith("Whisper") and kind != "WhisperForCausalLM"
+
+
 def tokens_of(kind):
     return 9 if kind.startswith("Whisper") else TOKENS  # half of its positions are more
 
@@ -52,7 +56,7 @@ def tokens_of(kind):
 def cache_bytes(kind, net):
     """Of all tokens, and of those before the last for an encoder, or of its sound; None for what has no cache."""
     ids = torch.zeros((1, tokens_of(kind)), dtype=torch.long, device="meta")
-    if kind.startswith("Whisper"):
+    if hears(kind):
         sound = (1, net.config.num_mel_bins, 2 * net.config.max_source_positions)
         inputs = {"input_features": torch.zeros(sound, dtype=torch.bfloat16, device="meta"), "decoder_input_ids": ids}
     elif kind in ("T5ForConditionalGeneration", "MT5ForConditionalGeneration"):

@@ -138,17 +138,34 @@ void hold(graph::ForwardGraph& graph, std::span<const std::uint32_t> turns, cons
       next = at + 1;
       while (next < graph.ops.size() && turns[next] == 0) ++next;
       while (next < graph.ops.size() && turns[next] != 0) next = turn_end[next];
-    } else if (kind == "turn" || kind == "next") {
+    } else if (kind == "turn" || kind == "next" || kind == "again") {
       next = turn_end[at];
       // operators between two loops belong to no turn and do not count as the next one
       while (kind == "next" && next < graph.ops.size() && turns[next] == 0) next = turn_end[next];
       if (kind == "next" && next < graph.ops.size()) next = turn_end[next];
+      for (std::size_t i = at + 1; kind == "again" && i < next; ++i)
+        if (graph.ops[i].kind == graph.ops[at].kind && !graph.ops[i].outputs.empty()) next = i + 1;
     } else if (const auto found = places.find(kind); found != places.end()) {
       const auto later = std::upper_bound(found->second.begin(), found->second.end(), at);
       if (later != found->second.end()) next = *later;
     }
     std::vector<graph::ValueId>& held = graph.ops[next - 1].held;
     if (next - 1 > at) held.insert(held.end(), values.begin(), values.end());
+  }
+}
+
+void begin_in_their_parts(graph::ForwardGraph& graph, std::span<const std::uint32_t> turns,
+                          std::span<const std::optional<graph::ValueId>> inputs) {
+  for (const std::optional<graph::ValueId>& id : inputs) {
+    const auto uses = [&](const graph::Op& op) { return id && std::ranges::count(op.inputs, *id) > 0; };
+    const auto user = std::ranges::find_if(graph.ops, uses);
+    if (user == graph.ops.end()) continue;
+    auto first = static_cast<std::size_t>(user - graph.ops.begin());
+    while (first > 0 && turns[first] != 0) --first;      // the loop of its first user
+    while (first > 0 && turns[first - 1] == 0) --first;  // what stands before that loop
+    if (first == 0) continue;
+    std::erase(graph.inputs, *id);
+    graph.ops[first].held.push_back(*id);
   }
 }
 

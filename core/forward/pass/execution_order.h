@@ -4,6 +4,7 @@
 #include "core/graph/forward_graph.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,13 +34,19 @@ std::vector<std::uint32_t> op_order(std::span<const graph::Op> ops, std::span<co
 
 // Values that a caller still references after their last use, and how long.
 struct Until {
-  std::size_t op = 0;     // the operator that made the values
-  std::string kind = {};  // ended by the next op of this kind; "turn", "loop", "next": by a loop; else never
+  std::size_t op = 0;  // the operator that made the values
+  // Ended by the next op of this kind; "turn", "loop", "next": by a loop; "again": by the next result of its
+  // own kind, or by the turn; else never.
+  std::string kind = {};
   std::vector<graph::ValueId> values = {};
 };
 // Adds the values to Op::held of the last operator that runs while they are referenced. `turns` gives for
 // each operator the turn of an outermost loop in which it runs; 0 outside of loops.
 void hold(graph::ForwardGraph& graph, std::span<const std::uint32_t> turns, const std::vector<Until>& until);
+// Inputs that the first part of the model does not use, such as the mask of a decoder behind an encoder, are
+// made behind the last loop before their first user.
+void begin_in_their_parts(graph::ForwardGraph& graph, std::span<const std::uint32_t> turns,
+                          std::span<const std::optional<graph::ValueId>> inputs);
 // Holds every value that a turn of an outermost loop uses and did not make until the end of the turn.
 void hold_block_inputs(graph::ForwardGraph& graph, std::span<const std::uint32_t> turns);
 

@@ -52,10 +52,10 @@ class Lowering {
     made_by_.resize(model_.values.size());
     for (std::size_t i = 0; i < model_.inputs.size(); ++i) add_input(i);
     shared_.resize(profile_.shared.size());
-    const std::size_t rows_at = output_rows_at();
-    for (std::size_t i = 0; i < model_.ops.size(); ++i) add_op(model_.ops[i], i == rows_at);
+    for (std::size_t i = 0, at = output_rows_at(); i < model_.ops.size(); ++i) add_op(model_.ops[i], i == at);
     if (!model_.ops.empty())
       for (const std::uint32_t output : model_.ops.back().outputs) graph_.outputs.push_back(*values_[output]);
+    if (profile_.order == OpOrder::listed) begin_in_their_parts(graph_, turns_, shared_);
     hold(graph_, turns_, until_);
     if (profile_.hold_block_inputs) hold_block_inputs(graph_, turns_);
     if (profile_.order == OpOrder::inputs_first) put_inputs_first(graph_, early_, in_place_);
@@ -561,7 +561,7 @@ class Lowering {
       rule.until.place().fail("'{}' is neither an operator nor 'turn', 'loop' or 'end'",
                               safe_display(*until.text(), 40));
     if (until.truth()) until_.push_back({graph_.ops.size(), *until.text(), lowered.outputs});
-    keep(op, rule.kept, "turn", lowered);
+    keep(op, rule.kept, "again", lowered);
     keep(op, rule.returned, "next", lowered);
     if (const auto input = input_number(rule.in_place, scope_))
       in_place_.push_back({graph_.ops.size(), *input});

@@ -15,8 +15,9 @@
 //                               "inputs_first", or, for a file's own operators, "last_first"
 //    "reuse": "1",              a value reuses freed memory of its shape (a file's own operators only)
 //    "shared": {"mask": {"bytes": "B*S*T*e", "ops": ["attn"],
-//                 "if": "causal ?? 0",    made before the first operator, kept to its last user, or to the
-//                 "to_end": "0"}},        end; names are those that its first user sees
+//                 "if": "causal ?? 0",    made before the first operator, or behind the loops before its
+//                 "to_end": "0"}},        first user; kept to its last user, or to the end; names are those
+//                                         that its first user sees
 //    "output_rows_at": "add",   the first such operator behind the last "attn" gets copies of its inputs
 //    "hold_block_inputs": "1",  values that enter a loop turn stay alive to the end of the turn; with
 //                               a file's own operators, the graph's inputs stay alive to the end
@@ -79,8 +80,9 @@ struct OpRule {
   // "turn": to the end of the turn of a numbered loop; "loop": of its last turn; "end": to the last operator.
   assets::Expression until = {};
   assets::Expression without = {};  // true: the outputs take no memory; they are computed where used
-  std::vector<assets::Expression> before = {};       // bytes each; freed before the outputs are made
-  std::vector<assets::Expression> kept = {};         // bytes each; alive from now to the end of the turn
+  std::vector<assets::Expression> before = {};  // bytes each; freed before the outputs are made
+  // Bytes each; alive from now to the next result of such an operator, or to the end of the turn.
+  std::vector<assets::Expression> kept = {};
   std::vector<assets::Expression> returned = {};     // bytes each; alive from now to the end of the next turn
   std::vector<assets::Expression> temporaries = {};  // bytes each; alive together with the outputs
   // 1, 2...: the operator names that input first, then those behind it, then those before it.
