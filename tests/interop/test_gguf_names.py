@@ -90,7 +90,7 @@ def configurations():
 
 def model_of(name, config, **more):
     if name.startswith("t5"):
-        return transformers.T5ForConditionalGeneration(config)
+        return getattr(transformers, type(config).__name__.replace("Config", "ForConditionalGeneration"))(config)
     return (transformers.AutoModel if name.endswith("bert") else transformers.AutoModelForCausalLM).from_config(config, **more)
 
 
