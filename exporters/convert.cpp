@@ -78,7 +78,7 @@ Conversion bind_conversion(graph::MetaGraphPtr graph, const ConvertRequest& requ
   if (options.policy != nullptr && !exporter.supports(*options.policy->type))
     throw Error(ErrorCode::unsupported, "{} files cannot hold quantized weights; the type {} needs gguf",
                 exporter.id, options.policy->name)
-        .with({"outtype", "bf16"});
+        .with({"outtype", exporter.supports(graph::DType::bf16) ? "bf16" : "f32"});
   if (!request.order.empty()) options.order = environment.order(*bound.graph, request.order);
   if (!request.imatrix.empty()) options.importance = environment.importance(request.imatrix);
   bound.write.other_inputs = {request.order, request.imatrix};  // an order's name is hardly a file's

@@ -133,8 +133,84 @@ graph::MetaGraph read_model(const Source& source) {
 
 }  // namespace
 
+// --- What llama.cpp refuses of a model's keys, and what others read.
+
+namespace {
+
+// Keys of every architecture that llama.cpp reads as numbers of one type.
+constexpr std::pair<std::string_view, graph::MetaType> kTypes[] = {
+    {"block_count", graph::MetaType::u32},
+    {"context_length", graph::MetaType::u32},
+    {"embedding_length", graph::MetaType::u32},
+    {"feed_forward_length", graph::MetaType::u32},
+    {"expert_count", graph::MetaType::u32},
+    {"expert_used_count", graph::MetaType::u32},
+    {"attention.head_count", graph::MetaType::u32},
+    {"attention.head_count_kv", graph::MetaType::u32},
+    {"attention.key_length", graph::MetaType::u32},
+    {"attention.value_length", graph::MetaType::u32},
+    {"attention.layer_norm_epsilon", graph::MetaType::f32},
+    {"attention.layer_norm_rms_epsilon", graph::MetaType::f32},
+    {"rope.dimension_count", graph::MetaType::u32},
+    {"rope.freq_base", graph::MetaType::f32},
+};
+
+void note_types(graph::MetaGraph& graph) {
+  const std::string* const architecture = graph::find_text(graph, "general.architecture");
+  if (architecture == nullptr) return;
+  std::vector<std::string> wrong;
+  for (const auto& [name, type] : kTypes) {
+    const std::string key = fmt::format("{}.{}", *architecture, name);
+    const graph::MetaValue* const value = graph::find_metadata(graph, key);
+    if (value == nullptr || graph::meta_type(*value) == type ||
+        graph::meta_type(*value) == graph::MetaType::array)
+      continue;
+    wrong.push_back(fmt::format("'{}' is of type {}, not {}", safe_display(key, 60),
+                                graph::meta_type_name(graph::meta_type(*value)),
+                                graph::meta_type_name(type)));
+  }
+  if (wrong.empty()) return;
+  graph.note(graph::Severity::warning, {}, "llama.cpp refuses the keys: {}{}", wrong.front(),
+             wrong.size() == 1 ? "" : fmt::format(" and {} more", wrong.size() - 1));
+}
+
+const graph::MetaArray* find_array(const graph::MetaGraph& graph, std::string_view key) {
+  const graph::MetaValue* const value = graph::find_metadata(graph, key);
+  return value == nullptr ? nullptr : std::get_if<graph::MetaArray>(value);
+}
+
+// llama.cpp takes the size of a vocabulary from its list of tokens.
+void note_vocabulary(graph::MetaGraph& graph) {
+  const graph::MetaArray* const tokens = find_array(graph, "tokenizer.ggml.tokens");
+  const std::string* const architecture = graph::find_text(graph, "general.architecture");
+  if (tokens == nullptr || architecture == nullptr) return;
+  if (graph::find_metadata(graph, *architecture + ".block_count") == nullptr) return;  // no model of its kind
+  constexpr std::string_view kScores = "tokenizer.ggml.scores", kKinds = "tokenizer.ggml.token_type";
+  for (const std::string_view key : {kScores, kKinds}) {
+    const graph::MetaArray* const list = find_array(graph, key);
+    const graph::MetaType type = key == kScores ? graph::MetaType::f32 : graph::MetaType::i32;
+    if (list != nullptr && list->count < tokens->count)
+      graph.note(graph::Severity::warning, {}, "llama.cpp refuses '{}': it has {} entries, the vocabulary {}",
+                 key, list->count, tokens->count);
+    else if (list != nullptr && list->element != type)
+      graph.note(graph::Severity::warning, {}, "llama.cpp {} '{}': it holds {}, not {}",
+                 key == kScores ? "misreads" : "refuses", key, graph::meta_type_name(list->element),
+                 graph::meta_type_name(type));
+  }
+  const auto table = std::ranges::find(graph.tensors, std::string_view("token_embd.weight"),
+                                       [](const graph::Tensor& tensor) { return tensor.name.view(); });
+  if (table != graph.tensors.end() && table->shape.size() == 2 && table->shape.front() != tokens->count)
+    graph.note(graph::Severity::warning, "token_embd.weight",
+               "llama.cpp refuses that: it has {} rows, the vocabulary {} tokens", table->shape.front(),
+               tokens->count);
+}
+
+}  // namespace
+
 graph::MetaGraph read_gguf(const Source& source) {
   graph::MetaGraph graph = read_model(source);
+  note_types(graph);
+  note_vocabulary(graph);
   for (const std::string& name : source.set)
     if (const auto file = source.open_sibling(name)) add_beside(graph, *file, graph::gguf_role(name));
   return graph;

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/convert/numbers/elements.h"
+#include "core/forward/gguf/type_policy.h"
 #include "core/forward/model/known_models.h"
 #include "core/io/graph_reader.h"
 #include "core/load/order/optimal_order.h"
@@ -338,6 +339,16 @@ TEST(Exporters, OptionsThatAFormatDoesNotTakeAreErrors) {
   EXPECT_THROW(bind("o.pt", "max_shard_size", "1"), Error);
   EXPECT_THROW(bind("o.onnx", "outtype", "f16"), Error);
   EXPECT_THROW(bind("o.safetensors", "order", "largest"), Error);
+  // a quantized type: the one that is advised instead is one that the format has
+  exporters::ConvertEnvironment environment;
+  environment.policies = forward::built_in_type_policies();
+  const std::pair<const char*, const char*> rows[] = {{"o.npz", "f32"}, {"o.ptd", "bf16"}, {"o.pt", "bf16"}};
+  for (const auto& [out, advised] : rows) {
+    exporters::ConvertRequest request;
+    request.outtype = "q8_0";
+    const std::string facts = testing::facts_of([&] { bind_conversion(nullptr, request, out, environment); });
+    EXPECT_TRUE(facts.ends_with(fmt::format(" >outtype={}", advised))) << facts;
+  }
   EXPECT_TRUE(exporters::takes_option(exporters::find_exporter("gguf"), "metadata_slack"));
   EXPECT_FALSE(exporters::takes_option(exporters::find_exporter("npz"), "metadata_slack"));
   EXPECT_TRUE(exporters::takes_option(exporters::find_exporter("npz"), "verify"));  // one of no format

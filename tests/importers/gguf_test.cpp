@@ -136,6 +136,17 @@ TEST(Gguf, WhatOnlyOthersRefuseIsNoted) {
   EXPECT_EQ(notes(GgufBuilder().tensor_at("a", {1}, 0, 32).tensor_at("b", {1}, 0, 0).data(64)),
             "warning llama.cpp\n");
   EXPECT_EQ(notes(GgufBuilder().tensor("a", {1}, 0, 4).data(33)), "error m.gguf 33\n");
+  GgufBuilder keys;
+  keys.key("general.architecture", "llama").key("llama.block_count", keys.u64, keys.number(std::uint64_t{1}));
+  EXPECT_EQ(notes(keys), "warning llama.cpp 'llama.block_count' u64 u32\n");
+  keys.key("llama.context_length", keys.i32, keys.number(std::int32_t{8})).key("llama.embedding_length", 8);
+  EXPECT_EQ(notes(keys), "warning llama.cpp 'llama.block_count' u64 u32 1\n");
+  GgufBuilder tokens;
+  tokens.key("general.architecture", "llama").key("llama.block_count", 1);
+  tokens.strings("tokenizer.ggml.tokens", {"a", "b"}).tensor("token_embd.weight", {4, 3}, 0, 48);
+  EXPECT_EQ(notes(tokens), "warning llama.cpp 3 2\n");
+  tokens.strings("tokenizer.ggml.scores", {"1", "2"});
+  EXPECT_EQ(notes(tokens), "warning llama.cpp 'tokenizer.ggml.scores' f32\nwarning llama.cpp 3 2\n");
 }
 
 TEST(Gguf, AVocabularyAloneOpens) {

@@ -6,6 +6,7 @@ import tempfile
 import unittest
 
 import gguf
+import llama
 import numpy
 
 from common import inspect, loadline
@@ -193,6 +194,47 @@ class Gguf(unittest.TestCase):
                 self.assertEqual(part.read_bytes()[begin : begin + ours["bytes"]], tensor.data.tobytes())
         parts[1].unlink()
         self.assertEqual(inspect(parts[0])["notes"][0]["severity"], "error")
+
+    def small_llama(self, name, changed):
+        """A file that llama.cpp opens, but for keys: name -> (how it is added, its value), or None to leave it out."""
+        keys = {"llama.block_count": ("uint32", 1), "llama.context_length": ("uint32", 32), "llama.embedding_length": ("uint32", 32),
+                "llama.feed_forward_length": ("uint32", 32), "llama.attention.head_count": ("uint32", 2),
+                "llama.attention.layer_norm_rms_epsilon": ("float32", 1e-5), "llama.rope.freq_base": ("float32", 1e4),
+                "tokenizer.ggml.model": ("string", "llama"), "tokenizer.ggml.tokens": ("array", ["<unk>", *(f"t{i}" for i in range(9))]),
+                "tokenizer.ggml.scores": ("array", [0.5] * 10), "tokenizer.ggml.token_type": ("array", [2] + [1] * 9), **changed}
+
+        def add(writer):
+            for key, value in keys.items():
+                if value is not None:
+                    getattr(writer, "add_" + value[0])(key, *value[1:])
+            square = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
+            for tensor, shape in {"token_embd": (10, 32), "output_norm": (32,), "blk.0.attn_norm": (32,), "blk.0.ffn_norm": (32,),
+                                  **{"blk.0." + part: (32, 32) for part in square}}.items():
+                writer.add_tensor(tensor + ".weight", numpy.zeros(shape, numpy.float32))
+
+        return self.write(name, add)
+
+    @unittest.skipIf(llama.library() is None, "xllamacpp and llama-cpp-py-sync are not installed")
+    def test_what_llama_cpp_refuses_is_noted(self):
+        cases = {"as it is": {}, "more scores": {"tokenizer.ggml.scores": ("array", [0.5] * 12)}, "whole scores": {"tokenizer.ggml.scores": ("array", [1] * 10)}}
+        refused = {"u64": {"llama.context_length": ("uint64", 32)}, "i32": {"llama.block_count": ("int32", 1)},
+                   "f64": {"llama.rope.freq_base": ("float64", 1e4)}, "heads": {"llama.attention.head_count": ("uint16", 2)},
+                   "epsilon": {"llama.attention.layer_norm_rms_epsilon": ("float64", 1e-5)},
+                   "few scores": {"tokenizer.ggml.scores": ("array", [0.5] * 4)},
+                   "few kinds": {"tokenizer.ggml.token_type": ("array", [1] * 4)},
+                   "real kinds": {"tokenizer.ggml.token_type": ("array", [1.0] * 10)},
+                   "more tokens": {"tokenizer.ggml.tokens": ("array", ["<unk>", *(f"t{i}" for i in range(19))]),
+                                   "tokenizer.ggml.scores": ("array", [0.5] * 20), "tokenizer.ggml.token_type": ("array", [1] * 20)}}
+        for name, changed in {**cases, **refused}.items():
+            with self.subTest(name):
+                path = self.small_llama("small.gguf", changed)
+                notes = [note["text"] for note in inspect(path)["notes"]]
+                self.assertEqual(any("llama.cpp refuses" in note for note in notes), name in refused, notes)
+                try:
+                    loaded = llama.logits(path, [1, 2]) is not None
+                except RuntimeError:
+                    loaded = False
+                self.assertEqual(loaded, name in cases)
 
 
 if __name__ == "__main__":

@@ -289,7 +289,7 @@ void print_summary(const OpenedModel& opened) {
     line("quantized", name);
   line("weights", fmt::format("{} ({} bytes)", format_bytes(graph::storage_bytes(graph)),
                               format_grouped(graph::storage_bytes(graph))));
-  line("files", fmt::format("{}, {} on disk, {} of them headers and indexes", graph.files.size(),
+  line("files", fmt::format("{}, {} on disk, {} of them headers, indexes and gaps", graph.files.size(),
                             format_bytes(graph::file_bytes(graph)), format_bytes(header_bytes(graph))));
   for (std::uint32_t i = 0; i < graph.files.size(); ++i)
     if (const std::string_view role = graph::set_role(graph, graph::FileId{i}); !role.empty())
