@@ -80,7 +80,10 @@ std::uint64_t vocabulary_bytes(const graph::MetaGraph& graph) {
 
 std::vector<bool> storages_read_by_rows(const graph::MetaGraph& graph) {
   constexpr std::uint64_t kMore = std::uint64_t{4} << 30;
+  constexpr std::array<std::string_view, 2> kMarking = {"gemma4", "qwen4exp"};
   std::vector<bool> by_rows(graph.storages.size(), false);
+  const std::string* const architecture = graph::find_text(graph, "general.architecture");
+  if (architecture == nullptr || std::ranges::find(kMarking, *architecture) == kMarking.end()) return by_rows;
   for (const graph::Tensor& tensor : graph.tensors)
     if (tensor.name.view() == "per_layer_token_embd.weight" && graph.storage(tensor.storage).bytes > kMore)
       by_rows[graph::index(tensor.storage)] = true;

@@ -30,7 +30,8 @@ std::uint64_t repacked_head(const graph::MetaGraph& graph, std::optional<CpuRepa
 std::uint64_t vocabulary_bytes(const graph::MetaGraph& graph);
 
 // By storage, whether llama.cpp reads its rows from the mapped file only as they are looked up, as
-// `--lazy-mode auto` does: embeddings of layers of more than 4 GiB (2026.10).
+// `--lazy-mode auto` does in every load mode: embeddings of layers of more than 4 GiB, of the architectures
+// that mark them. Measured with 2026.10: gemma4 does, gemma3n does not; qwen4exp does by its code.
 std::vector<bool> storages_read_by_rows(const graph::MetaGraph& graph);
 
 // --- How the Run:ai streamer divides its limit into requests (runai-model-streamer 0.17, _ring_sizing).

@@ -40,7 +40,7 @@ class LlamaCpp {
   // Weights used on the host from memory of their own.
   bool repacks(graph::StorageId id) const { return !on_device(id) && repacked_[graph::index(id)]; }
 
-  // Weights of which nothing is read while the model loads from a mapping.
+  // Weights of which nothing is read while the model loads: they are mapped, whatever the others are.
   bool read_by_rows(graph::StorageId id) const { return !on_device(id) && by_rows_[graph::index(id)]; }
 
   // The copy of a shared embedding that serves as the head on the host.
@@ -116,7 +116,7 @@ class LlamaCpp {
   StorageOrder as_created() const {
     StorageOrder order;
     for (const graph::StorageId id : b_.order())
-      if (!on_device(id) || b_.has_twin(id)) order.push_back(id);
+      if ((!on_device(id) || b_.has_twin(id)) && !read_by_rows(id)) order.push_back(id);
     if (order.empty()) return order;
     const std::vector<std::optional<graph::TensorId>> owners = graph::first_owner(b_.graph());
     constexpr std::array<std::string_view, 10> kParts = {

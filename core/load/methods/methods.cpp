@@ -249,7 +249,8 @@ constexpr std::array<Method, 36> kMethods = {{
      [](Sizes s) {
        return law(device(s.device_weights + s.pass),
                   host(s.vocabulary + s.host_weights + s.disk_weights,
-                       {{s.repacked, s.repacked_head + s.largest_weight, kMore}}),
+                       {{s.by_rows, s.vocabulary + s.read_weights},
+                        {s.repacked, s.repacked_head + s.largest_weight, kMore}}),
                   staging(mebibytes(4)));
      },
      load_llama_cpp_ring,
@@ -265,7 +266,8 @@ constexpr std::array<Method, 36> kMethods = {{
        return law(
            device(s.device_weights + s.pass),
            host(s.vocabulary + s.host_weights + s.disk_weights + min(s.largest_off_device, mebibytes(64)),
-                {{s.repacked, s.repacked_head + s.largest_weight, kMore}}),
+                {{s.by_rows, s.vocabulary + s.read_weights + mebibytes(64)},
+                 {s.repacked, s.repacked_head + s.largest_weight, kMore}}),
            staging(mebibytes(256)));
      },
      load_llama_cpp_direct,

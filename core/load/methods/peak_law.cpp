@@ -199,10 +199,12 @@ class SizesOfLoad {
       if (packed[graph::index(id)] && home(id) != Home::device) add(sizes_.repacked_weights, stored(id));
     const std::vector<bool> by_rows = storages_read_by_rows(graph_);
     for (const graph::StorageId id : storages_)
-      if (by_rows[graph::index(id)] && home(id) != Home::device)
+      if (by_rows[graph::index(id)] && home(id) != Home::device) {
         sizes_.by_rows.holds = true;
-      else
+      } else {
         add(sizes_.mapped_weights, stored(id));
+        if (home(id) != Home::device || bound_.placement.has_twin(id)) add(sizes_.read_weights, stored(id));
+      }
   }
 
   void count_streamed() {

@@ -119,6 +119,7 @@ struct LawSizes {
       {"mapped_weights",
        "the weights that llama.cpp maps and reads at once: all but embeddings of layers "
        "on the host of more than 4 GiB, whose rows it reads as they are looked up"}};
+  LawSize read_weights = {{"read_weights", "of the mapped_weights those off the device"}};
   LawSize repacked_head = {
       {"repacked_head", "the copy of an embedding that llama.cpp repacks to serve as the head"}};
   LawSize requests = {{"requests", "the requests that the Run:ai streamer has in flight, and one more"}};
