@@ -359,6 +359,22 @@ class OnnxPeak(unittest.TestCase):
                 count = [self.values_asked_for(kind, dies, {**shapes, **binary}.get(kind, []), shape, **attributes.get(kind, {})) for dies in (True, False)]
                 self.assertEqual(count, [1, 1] if "view" in rule else [1, 2] if "in_place" in rule else [2, 2])
 
+    def test_sums_of_several(self):
+        """Kernels as of opset 8 need a second buffer for three arguments, and more for more (an estimate); older ones none."""
+        verdicts = {}
+        for kind in ("Sum", "Max", "Min", "Mean"):
+            for opset in (7, 13):
+                for count in (2, 3, 4):
+                    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (60, 70)) for name in ("x", "y")]
+                    nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node(kind, ["a"] * count, ["b"]), helper.make_node("Neg", ["b"], ["y"])]
+                    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+                    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), self.path)
+                    x = numpy.ones((60, 70), numpy.float32)
+                    verdicts[f"{kind} {opset} {count}"] = self.judged(self.path, self.measured({"x": x}), x.nbytes)
+        self.assertEqual({name for name, verdict in verdicts.items() if verdict != "equal"},
+                         {f"{kind} 13 4" for kind in ("Sum", "Max", "Min", "Mean")})
+        self.assertEqual({verdict for name, verdict in verdicts.items() if name.endswith("13 4")}, {"estimate"})
+
     def test_convolutions_take_a_buffer(self):
         """For each thread, of which sessions here have one; a plain 1x1 convolution needs none."""
         attributes = {"3x3": {"pads": [1] * 4}, "depthwise": {"pads": [1] * 4, "group": 8}, "strided 1x1": {"strides": [2, 2]}, "1d": {"pads": [1, 1]}}
