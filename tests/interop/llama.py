@@ -177,15 +177,21 @@ def decoder_logits(path, tokens, decoded):
 
 
 def token_ids(path, text, special=False):
-    """What the file's own tokenizer makes of a text, with special tokens around it or without."""
+    return many_token_ids(path, [text], special)[0]
+
+
+def many_token_ids(path, texts, special=False):
+    """What the file's own tokenizer makes of each text, with special tokens around it or without."""
     c, ffi = library()
     how = c.llama_model_default_params()
     how.vocab_only = True
     model = c.llama_model_load_from_file(str(path).encode(), how)
     if model == ffi.NULL:
         raise RuntimeError(f"llama.cpp did not load {path}")
-    data = text.encode()
-    out = ffi.new("llama_token[]", len(data) + 8)
-    count = c.llama_tokenize(c.llama_model_get_vocab(model), data, len(data), out, len(data) + 8, special, False)
+    ids = []
+    for data in (text.encode() for text in texts):
+        out = ffi.new("llama_token[]", len(data) + 8)
+        count = c.llama_tokenize(c.llama_model_get_vocab(model), data, len(data), out, len(data) + 8, special, False)
+        ids.append([out[i] for i in range(count)])
     c.llama_model_free(model)
-    return [out[i] for i in range(count)]
+    return ids

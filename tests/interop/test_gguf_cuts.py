@@ -4,6 +4,7 @@ library does, or convert refuses it by name."""
 import collections
 import importlib.metadata
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -40,7 +41,21 @@ ADDED = {
 # templates around a text; without tokenizer_config.json they alone say what begins and ends it
 TEMPLATES = {"none": "$A", "begin": "<s> $A", "end": "$A </s>", "begin and end": "<s> $A </s>", "two begin": "<s> <unk> $A", "two end": "$A <unk> </s>",
              "twice": "$A </s> $A", "other begin": "<unk> $A"}
+# Marks, letters of many scripts with capitals inside, numbers, spaces and lines.
+WORDS = ["हिन्दी में", "приветМир", "ÉcoleÀla", "తెలుగు వ్యవస్థ", "a\u0301b Ca\u0302fe", "McDonald's ABCdef", "中文字 한국어", "ΑΒΓαβγ", "x\u0301\u0302y", "ไทยภาษา",
+         "مَرحبا", "it's ΔE'S", "123456 7", "a1b2", "...!?\n\n//x", ")\n\n//", " \t x", "ǅungla ʰa", "\u0301a", "\u2028x", "\u00a0y", "_a_b", "$100", "'hello",
+         "x  y   z\n\n \nq"]
+RULES = pathlib.Path(__file__).parents[2] / "assets" / "tokenizers" / "pre_tokenizers.json"
 AROUND = ["a <Tok> b", "a<Tok>b", "x  <Tok>  y", "<Tok>", "<Tok><Tok>\n<Tok>", "<tok> b", "word<Tok> 3"]
+
+
+def step_of(words):
+    """The pre-tokenizer that a step of the rules names."""
+    if words.startswith("Split isolated: "):
+        return tokenizer_models.split(words.removeprefix("Split isolated: "))
+    return {"ByteLevel": tokenizer_models.byte_level(), "ByteLevel with its expression": tokenizer_models.byte_level(use_regex=True),
+            "Digits": pre_tokenizers.Digits(False), "Digits one by one": pre_tokenizers.Digits(True),
+            "Punctuation contiguous": pre_tokenizers.Punctuation("contiguous")}[words]
 
 
 @unittest.skipIf(llama.library() is None, "xllamacpp and llama-cpp-py-sync are not installed")
@@ -63,7 +78,7 @@ class GgufCuts(unittest.TestCase):
         self.assertIn(done.returncode, (0, 1), done.stderr)
         return "" if done.returncode == 0 else done.stderr
 
-    def verdict(self, tokenizer, names):
+    def verdict(self, tokenizer, names, more=()):
         """'followed' or 'refused'; fails for what is neither."""
         self.folder.joinpath("tokenizer.json").write_text(tokenizer.to_str())
         why = self.convert()
@@ -74,11 +89,9 @@ class GgufCuts(unittest.TestCase):
             return "refused"
         own = Tokenizer.from_str(tokenizer.to_str())
         own.encode_special_tokens = True
-        for text in (*self.texts, *AROUND):
-            if text:
-                self.assertEqual(llama.token_ids(self.folder.parent / "m.gguf", text), own.encode(text, add_special_tokens=False).ids, repr(text))
-        for text in AROUND:
-            self.assertEqual(llama.token_ids(self.folder.parent / "m.gguf", text, special=True), own.encode(text).ids, repr(text))
+        for special, texts in ((False, [text for text in (*self.texts, *more, *AROUND) if text]), (True, AROUND)):
+            for text, found in zip(texts, llama.many_token_ids(self.folder.parent / "m.gguf", texts, special)):
+                self.assertEqual(found, own.encode(text, add_special_tokens=special).ids, repr(text))
         return "followed"
 
     def with_whole_word(self, own, ignore):
@@ -129,6 +142,52 @@ class GgufCuts(unittest.TestCase):
         for verdict, which in counts.items():
             print(f"  {verdict}: {', '.join(which)}")
         self.assertGreater(len(counts["followed"]), 6)
+
+    @unittest.skipIf(tokenizer_models.package_folder("llama_models") is None, "llama_models is not installed")
+    def test_real_vocabulary(self):
+        """Of Llama 3's 128,000 tokens, whose merges do not make every piece: cut as its ignore_merges says, or refused where
+        llama.cpp thinks the contrary of a pre-tokenizer. The texts are also every 50th piece, as a word of its own."""
+        tokenizer = tokenizer_models.llama3()
+        size = tokenizer.get_vocab_size()
+        more = [piece for piece in (tokenizer.decode([id]) for id in range(300, size, 50)) if piece and "\ufffd" not in piece]
+        config = transformers.Qwen2Config(**{**configurations()["qwen2"].to_dict(), "vocab_size": size, "tie_word_embeddings": True})
+        model_of("qwen2", config).save_pretrained(self.folder)
+        self.assertEqual(self.verdict(tokenizer, [], more), "followed")
+        told = json.loads(tokenizer.to_str())
+        told["model"]["ignore_merges"] = False
+        self.assertEqual(self.verdict(Tokenizer.from_str(json.dumps(told)), ["model.ignore_merges"], more), "refused")
+
+    def test_rules_of_pre_tokenizers(self):
+        """A vocabulary whose merges go across words shows each cut: where llama.cpp's differ from the tokenizer's, a note says so."""
+        corpus = [*(word for word in WORDS for _ in range(40)), *many_texts.texts(100)]
+        told = json.loads(tokenizer_models.train_byte_level(corpus, tokenizer_models.byte_level()).to_str())
+        told["added_tokens"] = [token for token in told["added_tokens"] if token["special"]]
+        told["model"]["ignore_merges"] = False
+        texts = [*WORDS, *(text for text in many_texts.texts(60) if text)]
+        counts = collections.defaultdict(list)
+        for rule in json.loads(RULES.read_text())["rules"]:
+            if "BertPreTokenizer" in rule["steps"]:
+                continue
+            own = Tokenizer.from_str(json.dumps(told))
+            own.pre_tokenizer = pre_tokenizers.Sequence([step_of(words) for words in rule["steps"]])
+            own.encode_special_tokens = True
+            self.folder.joinpath("tokenizer.json").write_text(own.to_str())
+            for name in rule["ids"] if os.environ.get("LOADLINE_ALL_SETTINGS") else rule["ids"][:1]:
+                with self.subTest(name):
+                    done = subprocess.run([PROGRAM, "convert", self.folder, self.folder.parent / "m.gguf", "--force", "--pre-tokenizer", name],
+                                          capture_output=True, text=True)
+                    if "model.ignore_merges" in done.stderr:
+                        counts["refused"].append(name)
+                        continue
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    found = llama.many_token_ids(self.folder.parent / "m.gguf", texts)
+                    alike = all(ids == own.encode(text, add_special_tokens=False).ids for text, ids in zip(texts, found))
+                    self.assertEqual("cut some texts otherwise" not in done.stderr, alike, done.stderr)
+                    counts["alike" if alike else "noted"].append(name)
+        for verdict, which in counts.items():
+            print(f"  {verdict}: {', '.join(which)}")
+        self.assertGreater(len(counts["alike"]), 4)
+        self.assertGreater(len(counts["noted"]), 3)
 
 
 if __name__ == "__main__":

@@ -455,6 +455,8 @@ TEST(TokenizerGguf, TellsWhatItCannotName) {
         "{}", fmt::join(tokenizer::gguf_tokenizer(model, {.pre_tokenizer = std::move(id)}).notes, "; "));
   };
   EXPECT_EQ(notes_with("gpt-2"), "");
+  EXPECT_EQ(notes_with("falcon3"),
+            "its own rules for 'falcon3' cut some texts otherwise than this tokenizer");
   EXPECT_EQ(notes_with("default"), "");
   EXPECT_EQ(notes_with("viking"), "");  // known, but no rule tells its steps
   EXPECT_EQ(notes_with("nonsense"),
