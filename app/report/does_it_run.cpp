@@ -68,8 +68,7 @@ namespace {
 // "about 70k tokens"; empty if the number is not known or nothing limits it.
 std::string context_text(const load::LoadAnswer& judged, const RunVerdict& verdict) {
   if (!judged.context || !verdict.context || *verdict.context >= load::kMostTokens) return {};
-  if (verdict.positions == verdict.context)
-    return fmt::format("its whole context of {}", counted(*verdict.positions, "token"));
+  if (verdict.positions == verdict.context) return "all " + counted(*verdict.positions, "token");
   if (judged.context->cache_only) return fmt::format("at most {} tokens", rounded_tokens(*verdict.context));
   return tokens_text(*verdict.context);
 }
@@ -140,8 +139,7 @@ RunVerdict run_verdict(const load::LoadAnswer& judged) {
   }
   constexpr std::string_view kFirstOver = "First over the budget: ";
   if (verdict.context.value_or(0) > 0)
-    return say(State::tight,
-               fmt::format("weights fit, {} do not: room for {}", counted(tokens, "token"), context),
+    return say(State::tight, fmt::format("weights fit, room for {}, not {}", context, format_grouped(tokens)),
                row.first_over, kFirstOver);
   return say(State::over, over > 0 ? format_bytes(over) + " over" : over_text(row.verdict), row.first_over,
              kFirstOver);

@@ -349,11 +349,11 @@ void Palette::run(Workspace& workspace, std::size_t at) {
     return;
   }
   open_ = false;
-  constexpr std::size_t kMostUsed = 6;
+  constexpr std::size_t kMostKept = 6;
   std::erase_if(used_, [&](const PaletteItem& used) { return used.title == item.title; });
   if (item.word != "select" && item.word != "select-module")  // of this model alone
     used_.insert(used_.begin(), item);
-  if (used_.size() > kMostUsed) used_.pop_back();
+  if (used_.size() > kMostKept) used_.pop_back();
   workspace.attempt([&] { run_item(workspace, item); });
 }
 

@@ -362,7 +362,7 @@ class StartPanel final : public Panel {
     ImGui::GetWindowDrawList()->AddCircleFilled(
         {at.x + columns.verdict + ui.px(4), first + ImGui::GetFontSize() / 2}, ui.px(4), color);
     const auto [line, below] = in_two_lines(without_context(words, row, columns), better, room);
-    put_text({verdict, first}, ui.theme->text, elided(line, room));
+    put_text({verdict, first}, ui.theme->text, whole_clauses(line, room));
     if (const auto context = context_of(row); context && columns.context_width > 0)
       put_text_before(at.x + columns.context + columns.context_width, first, ui.theme->text, *context);
     {

@@ -216,7 +216,7 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   const std::string longer = words + ": suggestions";
   const float pad = chip_padding(ui);
   if (over && text_width(longer) + 2 * pad <= room) words = longer;
-  words = elided(words, std::max(ui.px(40), room - 2 * pad));
+  const std::string whole = std::exchange(words, whole_clauses(words, std::max(ui.px(40), room - 2 * pad)));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 size = {text_width(words) + 2 * pad, ImGui::GetFrameHeight()};
   if (press_area(ui, "chip", size)) ImGui::OpenPopup("advice");
@@ -225,8 +225,10 @@ void Toolbar::draw_chip(Workspace& workspace, const Ui& ui, float room) {
   draw->AddRectFilled(at, at + size, mix(ui.theme->panel, color, hot ? 0.34f : 0.20f), size.y / 2);
   draw->AddRect(at, at + size, with_alpha(color, 0.8f), size.y / 2, 0, std::max(1.0f, ui.px(1)));
   put_text({at.x + pad, at.y + (size.y - ImGui::GetFontSize()) / 2}, ui.theme->text, words);
-  tooltip(ui, verdict.about.empty() ? "Whether this load fits, and which changes would make it fit (F2)"
-                                    : verdict.about);
+  const std::string about = verdict.about.empty()
+                                ? "Whether this load fits, and which changes would make it fit (F2)"
+                                : verdict.about;
+  tooltip(ui, words == whole ? about : capitalized(whole) + ". " + about);
   if (workspace.services.requests.take<OpenAdvice>()) ImGui::OpenPopup("advice");
   ImGui::SetNextWindowPos({at.x, at.y + size.y + ui.px(6)});
   ImGui::SetNextWindowSize({ui.px(440), 0});

@@ -120,6 +120,17 @@ std::string elided(std::string_view text, float width) {
   return elided_by(text, width, [](std::size_t kept) { return (kept + 1) / 2; });
 }
 
+std::string whole_clauses(std::string_view text, float width) {
+  constexpr std::string_view kBetween = ", ";
+  std::string_view some = text;
+  while (text_width(some) > width) {
+    const std::size_t end = some.rfind(kBetween);
+    if (end == std::string_view::npos) return elided(some, width);
+    some = some.substr(0, end);
+  }
+  return std::string(some);
+}
+
 std::string elided_front(std::string_view text, float width) {
   return elided_by(text, width, [](std::size_t) { return std::size_t{0}; });
 }

@@ -81,6 +81,9 @@ float text_width(std::string_view text);
 std::string shown(std::string_view name);
 // Cut in the middle with an ellipsis so that it is at most `width` pixels wide in the current font.
 std::string elided(std::string_view text, float width);
+// As many of its clauses, from the first, as fit: "fits, 8.00 GiB left" of "fits, 8.00 GiB left, all 2,048
+// tokens". A first one that does not fit is elided.
+std::string whole_clauses(std::string_view text, float width);
 // A name of parts cut at one of its dots or slashes, so that its end stays: the number of its layer, then as
 // many of its last parts as fit ("7...c_fc.weight"). Where not even two parts fit, without ".weight".
 std::string elided_name(std::string_view name, float width);
