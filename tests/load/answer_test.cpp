@@ -152,7 +152,7 @@ TEST(Advice, TheFirstIsTheCheapestOfAll) {
       if (!best) continue;
       ASSERT_FALSE(advice.loads.empty());
       EXPECT_EQ(advice.loads.front().settings, best->arguments);
-      EXPECT_EQ(advice.loads.front().seconds, best->seconds);
+      EXPECT_EQ(advice.loads.front().seconds_of_all, best->seconds);
       EXPECT_EQ(advice.loads.front().held, best->held);
       break;
     }
