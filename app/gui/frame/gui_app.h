@@ -29,9 +29,10 @@ class Toolbar {
  private:
   // What stands in the line; the rest is in the sheet of options and behind "More".
   struct Shown {
-    bool context = true, target = true, sheets = true, order = true, open = true, name = true;
+    bool context = true, diff = true, sheets = true, target = true, order = true, open = true, name = true;
   };
   static Shown shown_in(const Workspace& workspace, const Ui& ui, float width);
+  static float buttons_width(const Workspace& workspace, const Ui& ui, bool model, const Shown& shown);
   static float request_width(const Ui& ui, const Shown& shown);
   void draw_model(const Workspace& workspace, const Ui& ui, float room);
   void draw_request(Workspace& workspace, const Ui& ui, const Shown& shown, float right);

@@ -66,34 +66,24 @@ float method_width(const Ui& ui, bool roomy) { return ui.px(roomy ? 168 : 140); 
 
 // The sheets that buttons of the toolbar open; a second model beside the first brings a button of its own.
 struct SheetButton {
-  std::string_view words, action, hint;
+  std::string_view words, brief, action, hint;
+  std::string_view label(bool roomy) const { return roomy ? words : brief; }
 };
 constexpr auto kSheets = std::to_array<SheetButton>({
-    {"Convert", "panel convert", "Write the model in another format or type"},
-    {"Upload to GPU", "panel upload",
+    {"Convert", "Convert", "panel convert", "Write the model in another format or type"},
+    {"Upload to GPU", "Upload", "panel upload",
      "Load the model into the memory of a GPU of this machine, and measure it"},
-    {"Diff", "diff", "What differs from another model, which is opened for that (Ctrl+D)"},
+    {"Diff", "Diff", "diff", "What differs from another model, which is opened for that (Ctrl+D)"},
 });
 
-std::span<const SheetButton> sheet_buttons(const Workspace& workspace) {
-  return std::span(kSheets).first(workspace.documents().size() > 1 ? 2 : 3);
+std::span<const SheetButton> sheet_buttons(const Workspace& workspace, bool diff = true) {
+  return std::span(kSheets).first(workspace.documents().size() > 1 || !diff ? 2 : 3);
 }
 
 void run_sheet(Workspace& workspace, const SheetButton& sheet) {
   const std::size_t space = sheet.action.find(' ');
   const std::string argument(space == std::string_view::npos ? "" : sheet.action.substr(space + 1));
   workspace.attempt([&] { find_action(sheet.action.substr(0, space))->run(workspace, argument); });
-}
-
-float buttons_width(const Workspace& workspace, const Ui& ui, bool model, bool sheets, bool open) {
-  float width = ImGui::GetFrameHeight() + ui.px(kEdge);  // the theme's
-  const auto add = [&](std::string_view words) { width += button_width(words) + ui.px(kItemGap); };
-  if (open) add("Open");
-  if (model && sheets)
-    for (const SheetButton& sheet : sheet_buttons(workspace)) add(sheet.words);
-  else if (model)
-    add("More");
-  return width;
 }
 
 // "Options 2": how many are set, so that none works unseen.
@@ -163,6 +153,17 @@ void draw_more(Workspace& workspace, const Ui& ui, bool with_open) {
 
 }  // namespace
 
+float Toolbar::buttons_width(const Workspace& workspace, const Ui& ui, bool model, const Shown& shown) {
+  float width = ImGui::GetFrameHeight() + ui.px(kEdge);  // the theme's
+  const auto add = [&](std::string_view words) { width += button_width(words) + ui.px(kItemGap); };
+  if (shown.open) add("Open");
+  if (model && shown.sheets)
+    for (const SheetButton& sheet : sheet_buttons(workspace, shown.diff)) add(sheet.label(shown.diff));
+  else if (model)
+    add("More");
+  return width;
+}
+
 float Toolbar::request_width(const Ui& ui, const Shown& shown) {
   return ui.px(kBudget + 3 * kGroupsGap) + (shown.target ? ui.px(kTarget) : 0) +
          method_width(ui, shown.target) + (shown.order ? ui.px(kOrder + kItemGap) : 0) +
@@ -175,10 +176,10 @@ Toolbar::Shown Toolbar::shown_in(const Workspace& workspace, const Ui& ui, float
   Shown shown;
   const auto needed = [&] {
     return ui.px(kMark + kBeforeButtons) + (shown.name ? ui.px(kLeastName + kAfterName) : 0) +
-           request_width(ui, shown) + buttons_width(workspace, ui, true, shown.sheets, shown.open);
+           request_width(ui, shown) + buttons_width(workspace, ui, true, shown);
   };
-  for (bool Shown::*const part :
-       {&Shown::context, &Shown::target, &Shown::sheets, &Shown::order, &Shown::open, &Shown::name})
+  for (bool Shown::*const part : {&Shown::context, &Shown::diff, &Shown::sheets, &Shown::target,
+                                  &Shown::order, &Shown::open, &Shown::name})
     if (needed() > width) shown.*part = false;
   return shown;
 }
@@ -305,9 +306,9 @@ void Toolbar::draw_buttons(Workspace& workspace, const Ui& ui, const Shown& show
   }
   if (workspace.document().model) {
     if (shown.sheets) {
-      for (const SheetButton& sheet : sheet_buttons(workspace)) {
+      for (const SheetButton& sheet : sheet_buttons(workspace, shown.diff)) {
         if (&sheet != kSheets.data()) ImGui::SameLine(0, ui.px(kItemGap));
-        if (button(ui, sheet.words)) run_sheet(workspace, sheet);
+        if (button(ui, sheet.label(shown.diff))) run_sheet(workspace, sheet);
         tooltip(ui, sheet.hint);
       }
     } else {
@@ -331,7 +332,7 @@ void Toolbar::draw(Workspace& workspace, const Ui& ui, float height) {
     tooltip(ui, fmt::format("What runs on this machine? ({})", find_action("start")->shortcut));
   }
   const Shown shown = model ? shown_in(workspace, ui, width) : Shown();
-  const float buttons = buttons_width(workspace, ui, model, shown.sheets, shown.open);
+  const float buttons = buttons_width(workspace, ui, model, shown);
   ImGui::SetCursorPos({ui.px(kMark), middle - frame / 2});
   if (model) {
     if (shown.name) {
