@@ -568,6 +568,17 @@ TEST(Names, lose_what_they_share_and_keep_their_end) {
               more + "embed_tokens.weight");
     EXPECT_EQ(cut_to("embed_tokens.weight", "embed_tokens" + more), "embed_tokens" + more);
     EXPECT_EQ(cut_to("/model/layer.0/attn/MatMul", more + "attn/MatMul"), more + "attn/MatMul");
+    EXPECT_EQ(cut_to("layer2.0.down.weight", more + "2.0.down.weight"), more + "2.0.down.weight");
+    // a part of a number would be another number
+    for (float width = 10; width < 200; width += 3) {
+      const std::string cut = elided("step 123456 of 9,876,543", width);
+      for (std::size_t at = cut.find_first_of("0123456789"); at != std::string::npos;) {
+        const std::size_t end = std::min(cut.find_first_not_of("0123456789,", at), cut.size());
+        const std::string number = cut.substr(at, end - at);
+        EXPECT_TRUE(number == "123456" || number == "9,876,543") << cut;
+        at = cut.find_first_of("0123456789", end);
+      }
+    }
   });
 }
 

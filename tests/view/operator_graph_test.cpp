@@ -159,6 +159,18 @@ TEST(GraphPart, OfOneModuleGraphStandsForItself) {
   }
 }
 
+TEST(GraphPart, ModulesAndOperatorsAreCalledByTheirNames) {
+  const Sample sample({{"m.a.x", {}}, {"m.a.y", {0}}, {"m.ab", {1}}});
+  ASSERT_TRUE(module_called(sample.tree, "m.a"));
+  EXPECT_EQ(graph::op_path(sample.tree, *module_called(sample.tree, "m.a")), "m.a");
+  EXPECT_EQ(module_called(sample.tree, ""), graph::kRootOpNode);
+  for (const char* const none : {"m.ab", "m.a.x", "a", "m.abc", "m.a.x.y"})
+    EXPECT_FALSE(module_called(sample.tree, none)) << none;
+  EXPECT_EQ(operator_called(sample.forward, "m.ab")->at, 2u);
+  EXPECT_EQ(operator_called(sample.forward, "v1")->at, 1u) << "by what it makes";
+  EXPECT_FALSE(operator_called(sample.forward, ""));
+}
+
 TEST(GraphPart, LeavesConstantsToThoseThatUseThem) {
   Sample sample({{"m.c", {}}, {"m.x", {9, 0}}, {"m.y", {1, 0}}});
   sample.forward.ops[0].kind = "Constant";
