@@ -93,10 +93,9 @@ class FactsOf {
   explicit FactsOf(const Document& document) : document_(document), model_(*document.model) {}
 
   SelectionFacts operator()(std::monostate) const {
-    std::string types;
+    std::vector<std::string> types;
     for (const DTypeShare& share : model_.dtypes)
-      types += fmt::format("{}{} {}", types.empty() ? "" : ", ", graph::dtype_info(share.dtype).name,
-                           format_bytes(share.bytes));
+      types.push_back(fmt::format("{} {}", graph::dtype_info(share.dtype).name, format_bytes(share.bytes)));
     const std::size_t files = model_.graph->files.size();
     SelectionFacts of{.kind = "Model", .title = model_.name};
     of.facts = {caveats_fact("errors", graph::Severity::error, Fact::Form::bad),
@@ -105,7 +104,7 @@ class FactsOf {
                 bytes_fact("Weights", model_.weight_bytes, format_bytes(model_.weight_bytes)),
                 parameters_fact(document_.parameters(), document_.uncounted()),
                 count_fact("tensors", "Tensors", model_.graph->tensors.size()),
-                text_fact("types", "Types", types),
+                {"types", "Types", fmt::format("{}", fmt::join(types, ", ")), types},
                 {"files",
                  "Files",
                  std::uint64_t{files},

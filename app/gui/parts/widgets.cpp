@@ -145,7 +145,10 @@ std::string elided_name(std::string_view name, float width) {
     return elided(name, width);
   const auto [layer, layer_end] = graph::layer_part(name);
   // "layer2.0.down.weight": the number alone says too little
-  if (layer > 1 && layer < name.size() && is_digit(name[layer - 2])) return elided_front(name, width);
+  if (layer > 1 && layer < name.size() && is_digit(name[layer - 2])) {
+    const std::string most = std::string(name.substr(0, last)).append(kMore);
+    return name.ends_with(kWeight) && text_width(most) <= width ? most : elided_front(name, width);
+  }
   // behind what the name shares with others: from the end, as many parts as fit, and two at least
   std::string best;
   for (std::size_t at = name.rfind(between, last - 1); at != std::string_view::npos;
@@ -159,7 +162,10 @@ std::string elided_name(std::string_view name, float width) {
       break;
   }
   if (!best.empty()) return best;
-  if (!name.ends_with(kWeight)) return elided_front(name, width);
+  if (!name.ends_with(kWeight)) {
+    const std::string end = std::string(kMore).append(name.substr(last + 1));
+    return text_width(end) <= width ? end : elided_front(name, width);
+  }
   // most are weights: what they are of says more than that they are
   const std::string_view most = name.substr(0, last), part = most.substr(most.rfind('.') + 1);
   const std::string_view number = layer_end < most.size() ? name.substr(layer, layer_end - layer) : "";
