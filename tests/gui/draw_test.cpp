@@ -568,7 +568,8 @@ TEST(Names, lose_what_they_share_and_keep_their_end) {
               more + "embed_tokens.weight");
     EXPECT_EQ(cut_to("embed_tokens.weight", "embed_tokens" + more), "embed_tokens" + more);
     EXPECT_EQ(cut_to("/model/layer.0/attn/MatMul", more + "attn/MatMul"), more + "attn/MatMul");
-    EXPECT_EQ(cut_to("layer2.0.down.weight", more + "2.0.down.weight"), more + "2.0.down.weight");
+    EXPECT_EQ(cut_to("layer2.0.down.weight", "layer2.0.down" + more), "layer2.0.down" + more);
+    EXPECT_EQ(cut_to("layer2.0.down.bias", more + "2.0.down.bias"), more + "2.0.down.bias");
     // a part of a number would be another number
     for (float width = 10; width < 200; width += 3) {
       const std::string cut = elided("step 123456 of 9,876,543", width);

@@ -27,8 +27,7 @@ bool is_of_number(std::string_view text, std::size_t at) {
   return digit(at) || (at < text.size() && text[at] == ',' && digit(at - 1) && digit(at + 1));
 }
 
-// The first `front` code points and the last `back` of a valid UTF-8 text, with an ellipsis between. A number
-// that would be cut is left out: a part of it is another number.
+// The first `front` code points and the last `back` of a valid UTF-8 text; of a number all or nothing.
 std::string keep_ends(std::string_view text, std::size_t front, std::size_t back) {
   std::size_t head = 0;
   for (std::size_t n = 0; head < text.size() && n < front; ++n) do
