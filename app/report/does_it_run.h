@@ -171,6 +171,8 @@ class KeptFacts {
     std::uint64_t bytes = 0;
     std::int64_t changed = 0;  // as importers::StoredModel has them
   };
+  // By the whole path, and with the time of the folder: what lies beside a file belongs to its model, too.
+  static Key key_of(const std::string& path, std::uint64_t bytes, std::int64_t changed);
 
   // `program` tells programs apart whose answers may differ: what another one has kept is ignored. An empty
   // `file`: nothing is kept on the disk.

@@ -21,6 +21,7 @@
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 namespace loadline::report {
 
@@ -114,6 +115,7 @@ ModelFacts model_facts(const graph::MetaGraph& graph, const RunQuestion& questio
 namespace {
 
 using Json = nlohmann::ordered_json;
+using ReadJson = nlohmann::json;  // finds a key among many in less time
 
 // More than people have, and little enough to read at every start.
 constexpr std::uint64_t kMostFile = 16 << 20;
@@ -163,39 +165,39 @@ Json map_json(const std::vector<ThumbTile>& map) {
 
 [[noreturn]] void refuse() { throw Error(ErrorCode::malformed, "not what was kept"); }
 
-const Json& at(const Json& json, const char* key) {
+const ReadJson& at(const ReadJson& json, const char* key) {
   const auto found = json.find(key);
   if (!json.is_object() || found == json.end()) refuse();
   return *found;
 }
 
-std::uint64_t count_at(const Json& json, const char* key) {
-  const Json& value = at(json, key);
+std::uint64_t count_at(const ReadJson& json, const char* key) {
+  const ReadJson& value = at(json, key);
   if (!value.is_number_unsigned()) refuse();
   return value.get<std::uint64_t>();
 }
 
-std::optional<std::uint64_t> maybe_count_at(const Json& json, const char* key) {
+std::optional<std::uint64_t> maybe_count_at(const ReadJson& json, const char* key) {
   return json.contains(key) ? std::optional(count_at(json, key)) : std::nullopt;
 }
 
-bool flag_at(const Json& json, const char* key) {
-  const Json& value = at(json, key);
+bool flag_at(const ReadJson& json, const char* key) {
+  const ReadJson& value = at(json, key);
   if (!value.is_boolean()) refuse();
   return value.get<bool>();
 }
 
 // Only what can be shown as it is.
-std::string words_at(const Json& json, const char* key, bool may_lack = false) {
+std::string words_at(const ReadJson& json, const char* key, bool may_lack = false) {
   if (may_lack && json.is_object() && !json.contains(key)) return {};
-  const Json& value = at(json, key);
+  const ReadJson& value = at(json, key);
   if (!value.is_string()) refuse();
   std::string words = value.get<std::string>();
   if (words.size() > kMostWords || safe_display(words) != words) refuse();
   return words;
 }
 
-RunVerdict verdict_of(const Json& json) {
+RunVerdict verdict_of(const ReadJson& json) {
   RunVerdict verdict;
   const std::uint64_t state = count_at(json, "state");
   if (state == 0 || state > static_cast<std::uint64_t>(RunVerdict::State::over)) refuse();
@@ -212,8 +214,8 @@ RunVerdict verdict_of(const Json& json) {
   return verdict;
 }
 
-std::vector<ThumbTile> map_of(const Json& json) {
-  const Json& list = at(json, "map");
+std::vector<ThumbTile> map_of(const ReadJson& json) {
+  const ReadJson& list = at(json, "map");
   if (!list.is_array() || list.size() % 5 != 0 || list.size() > 5 * kMostTiles) refuse();
   std::vector<ThumbTile> map;
   for (std::size_t i = 0; i < list.size(); i += 5) {
@@ -231,7 +233,7 @@ std::vector<ThumbTile> map_of(const Json& json) {
 }
 
 // The facts without an answer.
-ModelFacts header_of(const Json& json) {
+ModelFacts header_of(const ReadJson& json) {
   ModelFacts facts;
   facts.row = ModelRow{.format = words_at(json, "format"),
                        .type = words_at(json, "type"),
@@ -242,11 +244,11 @@ ModelFacts header_of(const Json& json) {
   return facts;
 }
 
-void take_answer(const Json& json, ModelFacts& facts) {
+void take_answer(const ReadJson& json, ModelFacts& facts) {
   facts.tried_types = flag_at(json, "tried");
   facts.row->verdict = verdict_of(at(json, "verdict"));
   if (json.contains("better")) {
-    const Json& better = at(json, "better");
+    const ReadJson& better = at(json, "better");
     facts.row->better = QuantizedModel{words_at(better, "policy"), count_at(better, "bytes"),
                                        verdict_of(at(better, "verdict"))};
   }
@@ -266,23 +268,23 @@ void KeptFacts::read() {
 }
 
 void KeptFacts::add_text(std::string_view text) {
-  const Json json = small_json<Json>(text);
+  const auto json = small_json<ReadJson>(text);
   const auto program = json.is_object() ? json.find("program") : json.end();
   if (program == json.end() || !program->is_string() || program->get<std::string>() != program_) return;
   const auto models = json.find("models");
   if (models == json.end() || !models->is_array()) return;
-  for (const Json& model : *models) {
+  for (const ReadJson& model : *models) {
     if (entries_.size() == kMostModels) return;
     try {
-      const Json& path = at(model, "path");
+      const ReadJson& path = at(model, "path");
       if (!path.is_string() || path.get_ref<const std::string&>().size() > kMostPath) continue;
-      const Json& changed = at(model, "changed");
+      const ReadJson& changed = at(model, "changed");
       if (!changed.is_number_integer()) continue;
       Entry entry{count_at(model, "bytes"), changed.get<std::int64_t>(), {}};
       const ModelFacts header = header_of(model);
-      const Json& answers = at(model, "answers");
+      const ReadJson& answers = at(model, "answers");
       if (!answers.is_array() || answers.size() > kMostAnswers) continue;
-      for (const Json& answer : answers) {
+      for (const ReadJson& answer : answers) {
         ModelFacts facts = header;
         take_answer(answer, facts);
         entry.answers.push_back(
@@ -362,6 +364,20 @@ std::shared_ptr<const ModelFacts> KeptFacts::find(const Key& key, const std::str
   facts.row->no_better.clear();
   facts.tried_types = false;
   return std::make_shared<const ModelFacts>(std::move(facts));
+}
+
+KeptFacts::Key KeptFacts::key_of(const std::string& path, std::uint64_t bytes, std::int64_t changed) {
+  if (path.empty()) return {path, bytes, changed};
+  std::error_code failed;
+  const std::filesystem::path whole = std::filesystem::absolute(path, failed).lexically_normal();
+  if (failed) return {path, bytes, changed};
+  struct stat status = {};
+  for (const std::filesystem::path& folder : {whole, whole.parent_path()})
+    if (::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+      const std::int64_t time = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+      return {whole.string(), bytes, std::max(changed, time)};
+    }
+  return {whole.string(), bytes, changed};
 }
 
 void KeptFacts::keep(const Key& key, const std::string& question, std::shared_ptr<const ModelFacts> facts) {

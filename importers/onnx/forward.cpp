@@ -240,6 +240,28 @@ class ForwardBuilder {
     forward_.bodies.push_back(std::move(body));
   }
 
+  // Of a graph and of all graphs inside it; those of functions that they call are not among them.
+  struct Amount {
+    std::size_t nodes = 0;
+    std::size_t bytes = 0;  // of names
+  };
+  Amount amount_below(OnnxGraphId id) {
+    const auto known = amounts_below_.find(id);
+    if (known != amounts_below_.end()) return known->second;
+    Amount amount;
+    for (std::vector<OnnxGraphId> below = {id}; !below.empty();) {
+      const OnnxGraph& graph = model_[below.back()];
+      below.pop_back();
+      amount.nodes += graph.nodes.size();
+      for (const OnnxNode& node : graph.nodes) {
+        amount.bytes += node.name.size();
+        for (const std::string& output : node.outputs) amount.bytes += output.size();
+        for (const OnnxGraphId inner : graphs_in(node)) below.push_back(inner);
+      }
+    }
+    return amounts_below_[id] = amount;
+  }
+
   // What the file says about an operator that it defines itself, once for each call. For people: the pass
   // runs the call as one operator.
   void add_function(const OnnxNode& node, const Inner* outer, std::size_t depth, graph::Op& op) {
@@ -247,15 +269,17 @@ class ForwardBuilder {
     if (found == functions_.end()) return;
     const OnnxFunction& function = *found->second;
     const OnnxGraph& graph = model_[function.body];
-    constexpr std::size_t kMostNodes = 20'000;
+    constexpr std::size_t kMostNodes = 20'000, kMostBytes = std::size_t{16} << 20;
     const bool deep = depth == graph::kMostBodyDepth;
-    if (deep || graph.nodes.size() > kMostNodes - nodes_of_functions_) {
+    const auto [nodes, bytes] = amount_below(function.body);
+    if (deep || nodes > kMostNodes - nodes_of_functions_ || bytes > kMostBytes - bytes_of_functions_) {
       op.attributes.emplace_back(
           graph::kNotDrawn,
           deep ? std::string(kTooDeep) : "left out, as the functions of the file have too many operators");
       return;
     }
-    nodes_of_functions_ += graph.nodes.size();
+    nodes_of_functions_ += nodes;
+    bytes_of_functions_ += bytes;
     Inner scope = {.outer = nullptr, .of_function = true};
     for (std::size_t i = 0; i < std::min(function.inputs.size(), node.inputs.size()); ++i) {
       const std::string& given = node.inputs[i];
@@ -446,6 +470,8 @@ class ForwardBuilder {
   graph::TextViewMap<graph::ValueId> values_;
   std::map<std::string, const OnnxFunction*, std::less<>> functions_;  // by the kind of their calls
   std::size_t in_functions_ = 0, values_of_functions_ = 0, nodes_of_functions_ = 0;
+  std::size_t bytes_of_functions_ = 0;
+  std::map<OnnxGraphId, Amount> amounts_below_;              // of functions
   std::set<std::string, std::less<>> unread_, unaccounted_;  // "Resize.axes"
   std::string unusable_;  // why the operators cannot be used; empty if they can
   // of the operator being built

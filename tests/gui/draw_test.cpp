@@ -286,7 +286,7 @@ TEST_F(RightClick, asks_everywhere_what_can_be_done) {
   show("methods");
   expect_menu(drawn_at("layer_streaming").front(), "a method", LoadOf{});
   show("load");
-  expect_menu({640, 240}, "a lane", tensor);
+  expect_menu({640, 240}, "a lane", module);
   workspace_.settings.operators_as_list = true;
   show("operators");
   expect_menu("table", OperatorAt{});

@@ -167,8 +167,9 @@ struct Drawn {
 std::vector<Drawn> drawn_glyphs() {
   const ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
   const Glyphs glyphs = glyphs_of(atlas);
-  const ImDrawData& data = *ImGui::GetDrawData();
   std::vector<Drawn> drawn;
+  if (ImGui::GetDrawData() == nullptr) return drawn;  // before the first frame
+  const ImDrawData& data = *ImGui::GetDrawData();
   for (int list = 0; list < data.CmdListsCount; ++list) {
     const ImVector<ImDrawVert>& vertices = data.CmdLists[list]->VtxBuffer;
     for (int i = 0; i + 3 < vertices.Size; ++i) {

@@ -864,8 +864,8 @@ TEST(WindowState, RemembersThePathsOpenedLast) {
   EXPECT_EQ(std::ranges::count(recent, "15"), 1);
   EXPECT_EQ(remembered.used.at("15"), 99);
   EXPECT_EQ(remembered.used.at("0"), 0);
-  for (std::size_t i = 0; i < 2 * kMostUsed; ++i) remember(remembered, "at " + std::to_string(i), 1000);
-  EXPECT_EQ(remembered.used.size(), kMostUsed);
+  for (std::size_t i = 0; i < 2 * kMostUsedPaths; ++i) remember(remembered, "at " + std::to_string(i), 1000);
+  EXPECT_EQ(remembered.used.size(), kMostUsedPaths);
 }
 
 }  // namespace

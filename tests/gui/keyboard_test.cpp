@@ -519,8 +519,8 @@ TEST_F(Keyboard, the_overlay_draws_the_memory_that_has_a_budget) {
     app_.draw_settled();
     return drawn_text().find(without_blanks(words)) != std::string::npos;
   };
-  EXPECT_TRUE(shows("host_budget", "90GiB", "On the host; up to"));
-  EXPECT_TRUE(shows("device_budget", "160GiB", "On the device; up to"));
+  EXPECT_TRUE(shows("host_budget", "90GiB", "On the host A click on a name"));
+  EXPECT_TRUE(shows("device_budget", "160GiB", "On the device A click on a name"));
   EXPECT_GE(drawn_at("160 GiB budget").size(), 2u) << "here and on the timeline";
 }
 

@@ -834,6 +834,31 @@ TEST(OnnxForward, FunctionsAreInsideOfTheirCalls) {
         << "values of functions are not counted: " << note.text;
 }
 
+// What stands in graphs inside a function counts, too, and so do the letters of names.
+TEST(OnnxForward, FunctionsAreLeftOutWhereTheyAreTooMuch) {
+  const auto drawn_calls = [](const Proto& inside, std::size_t calls) {
+    const std::string function =
+        Proto()
+            .text(25, Proto().text(1, "f").text(4, "c").text(5, "o").text(7, inside).text(10, "f"))
+            .bytes();
+    Proto graph = Proto().text(kInput, value("c", kFloat, {"8"}));
+    for (std::size_t i = 0; i < calls; ++i)
+      graph.text(kNode, node("f", {"c"}, {"y" + std::to_string(i)}, "", "f"));
+    const graph::MetaGraph read = read_plain(model(graph) + function);
+    std::size_t nodes = 0;
+    if (!read.forward) return std::ptrdiff_t{-1};
+    for (const graph::Body& body : read.forward->bodies) nodes += body.ops.size();
+    EXPECT_LE(nodes, 20'000u);
+    EXPECT_EQ(read.forward->ops.size(), calls);
+    return std::ranges::count_if(read.forward->ops, [](const graph::Op& op) { return !op.bodies.empty(); });
+  };
+  Proto branch;
+  for (int i = 0; i < 999; ++i) branch.text(kNode, node("Relu", {"c"}, {"r" + std::to_string(i)}));
+  EXPECT_EQ(drawn_calls(node("If", {"c"}, {"o"}).text(5, attribute_graph("then_branch", branch)), 30), 20);
+  EXPECT_EQ(drawn_calls(node("Relu", {"c"}, {"o"}, std::string(1 << 20, 'n')), 30), 15)
+      << "16 MiB, of which a call takes one and a byte";
+}
+
 // A name that begins with a dot would be taken for what Loadline itself says.
 TEST(OnnxForward, NoAttributeOfAFileIsForPeople) {
   const graph::MetaGraph graph =

@@ -107,6 +107,7 @@ ModelFacts facts_with(const RunQuestion& question) {
   ModelFacts facts = model_facts(graph, question, environment, progress);
   facts.row->no_better = "none";
   facts.row->better = QuantizedModel{"q8_0", 7, facts.row->verdict};
+  facts.map = {{{0, 0, 30, 20}, graph::Role::mlp}, {{30, 0, 10, 20}, graph::Role::other}};
   return facts;
 }
 
@@ -176,7 +177,7 @@ TEST(KeptFacts, ForgiveWhatIsDamaged) {
            {"\"weights\":", "\"weights\":-"},
            {"\"tensors\":", "\"tensors\":\"1\",\"x\":"},
            {"\"map\":[", "\"map\":[1,"},
-           {"\"map\":[", "\"map\":[1,1,1,1,6,"},
+           {"\"map\":[", "\"map\":[1,1,1,1,7,"},
            {"\"map\":[", "\"map\":[449,1,1,1,1,"},
            {"\"map\":[", "\"map\":[[],1,1,1,1,"},
            {"\"state\":", "\"state\":9"},

@@ -40,7 +40,9 @@ struct Listed {
   std::optional<report::ModelRow> row = {};
   std::string fault = {};
 
-  report::KeptFacts::Key key() const { return {stored.path, stored.bytes, stored.changed}; }
+  report::KeptFacts::Key key() const {
+    return report::KeptFacts::key_of(stored.path, stored.bytes, stored.changed);
+  }
   bool is_done() const { return facts && facts->is_judged() && facts->tried_types; }
 };
 
@@ -71,7 +73,8 @@ std::shared_ptr<const report::ModelFacts> read_facts(const Context& context, con
 
 // Reads the headers of those that are not known.
 void read_rows(const Context& context, const report::RunQuestion& question, report::KeptFacts& kept,
-               const load::LoadEnvironment& environment, std::vector<Listed>& models, Progress& progress) {
+               bool takes_kept, const load::LoadEnvironment& environment, std::vector<Listed>& models,
+               Progress& progress) {
   constexpr std::size_t kMostThreads = 8;
   const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1u);
   const std::string asked = question.text();
@@ -79,7 +82,7 @@ void read_rows(const Context& context, const report::RunQuestion& question, repo
     Listed& model = models[at];
     progress.check_canceled();
     if (!model.stored.path.empty()) {
-      model.facts = kept.find(model.key(), asked);
+      if (takes_kept) model.facts = kept.find(model.key(), asked);
       if (!model.is_done()) model.facts = read_facts(context, model.stored.path, question, environment);
       model.row = model.facts->row;
       model.fault = model.facts->fault;
@@ -255,8 +258,8 @@ int list(const Context& context, const ModelsFlags& flags) {
     for (importers::StoredModel& model : stored.models) models.push_back({std::move(model)});
     progress.add_total(models.size());
     report::KeptFacts kept = kept_facts(context);
-    if (!flags.no_cache) kept.read();
-    read_rows(context, question, kept, environment.load, models, progress);
+    kept.read();  // also where nothing of it is taken: what it says of other models stays
+    read_rows(context, question, kept, !flags.no_cache, environment.load, models, progress);
     write_kept(context, kept);
   }
   const std::size_t found = models.size();

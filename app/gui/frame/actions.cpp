@@ -189,6 +189,7 @@ void edit_filter(Workspace& workspace, const std::string&) {
   const Document& document = workspace.document();
   if (document.model && workspace.settings.panel == "graph" && document.forward.graph() != nullptr)
     return workspace.services.requests.add(FocusFind{});
+  if (!document.model && (workspace.shelf.models().empty() || workspace.settings.panel == "arena")) return;
   if (document.model) workspace.settings.layout.show_tree = true;
   workspace.services.requests.add(FocusFilter{});
 }

@@ -159,7 +159,10 @@ void show_graph(Workspace& workspace, const std::string& path) {
   std::vector<graph::OpPlace> level = operators_around(scene, *place);
   level.push_back(*place);
   const std::string wanted = path.substr(std::min(path.size(), inside + 3));
-  const auto module = view::module_called(graph_level(document.forward.scene.value(), level)->tree(), wanted);
+  const auto module =
+      wanted.empty()
+          ? std::optional(graph::kRootOpNode)
+          : view::module_called(graph_level(document.forward.scene.value(), level)->tree(), wanted);
   if (!module)
     refuse(
         fmt::format("no module '{}' in operator '{}'", safe_display(wanted, 100), safe_display(name, 100)));

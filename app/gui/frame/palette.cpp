@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -203,10 +204,13 @@ void add_operators(const Workspace& workspace, Collector& found) {
   const auto& scene = workspace.document().forward.scene.value();
   if (!scene || scene->drawn() == nullptr) return;
   const graph::ForwardGraph& forward = *scene->drawn();
+  std::unordered_set<std::string_view>
+      seen;  // a function is there once for each call, and the first is led to
   const auto add = [&](const std::vector<graph::Op>& ops) {
     for (const graph::Op& op : ops) {
       if (op.name.empty() && op.outputs.empty()) continue;
       const std::string& name = op.name.empty() ? forward.value(op.outputs.front()).name : op.name;
+      if (!seen.insert(name).second) continue;
       found.add(std::string_view(name), 7, [&] {
         return PaletteItem{fmt::format("{}  {}", name, op.kind), "operator", "graph", name};
       });

@@ -79,11 +79,17 @@ Columns columns_in(const Ui& ui, float width) {
 // "today", "3 days ago", "2026-11-03".
 std::string day_text(std::int64_t then, std::int64_t now) {
   constexpr std::int64_t kDay = 86'400, kDays = 14;
-  const std::int64_t days = now / kDay - then / kDay;
+  const auto local_day = [](std::int64_t time) {
+    const auto seconds = static_cast<std::time_t>(time);
+    std::tm local = {};
+    const bool known = ::localtime_r(&seconds, &local) != nullptr;
+    return (time + (known ? local.tm_gmtoff : 0)) / kDay;
+  };
+  const std::int64_t days = local_day(now) - local_day(then);
   if (days <= 0) return "today";
   if (days == 1) return "yesterday";
   if (days < kDays) return fmt::format("{} days ago", days);
-  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(then)));
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(local_day(then) * kDay)));
 }
 
 // "512", "32k": as it can be typed.
@@ -234,7 +240,7 @@ class StartPanel final : public Panel {
 
   // "3 of 40 run, with a prompt of 512 tokens", or what is being done.
   static std::string state_of(const Shelf& shelf) {
-    if (shelf.listing() && shelf.models().empty()) return "looking for models";
+    if (shelf.listing() && (shelf.models().empty() || shelf.asks_anew())) return "looking for models";
     if (const std::size_t unread = shelf.unread(); unread > 0)
       return fmt::format("reading {}", counted(unread, "header"));
     if (shelf.models().empty()) return "";
@@ -248,7 +254,7 @@ class StartPanel final : public Panel {
   // The filter, and what the models are asked.
   void draw_question(Workspace& workspace, const Ui& ui) {
     ShelfView& view = workspace.shelf.view;
-    const float left = ImGui::GetCursorPosX() + ui.px(10), field = ui.px(74);
+    const float left = ImGui::GetCursorPosX() + ui.px(10), field = ui.px(100);
     const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - ui.px(10);
     const float asked = text_width("prompt") + text_width("context") + 2 * field + ui.px(6 + 14 + 6);
     const float box = text_width("only what runs") + ImGui::GetFrameHeight() + ui.px(20);
@@ -278,15 +284,19 @@ class StartPanel final : public Panel {
   }
 
   static void ask(Workspace& workspace, const std::string& prompt, const std::string& context) {
-    const std::string words = context.empty() ? prompt : prompt + " " + context;
+    const auto one_word = [](std::string text) {  // "8 192" is a number
+      std::erase(text, ' ');
+      return text;
+    };
+    const std::string words = context.empty() ? one_word(prompt) : one_word(prompt) + " " + one_word(context);
     workspace.attempt([&] { find_action("models-tokens")->run(workspace, words); });
   }
 
   // The titles of the columns; a click sorts by one, the next the other way round, the third as before.
   static void draw_titles(ShelfView& view, const Ui& ui, float width_of_rows) {
+    const Columns columns = columns_in(ui, width_of_rows);  // in the font of the rows
     const FontScope font(ui.fonts.small);
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const Columns columns = columns_in(ui, width_of_rows);
     const float height = ImGui::GetFontSize() + ui.px(8);
     const auto title = [&](ShelfColumn column, std::string_view words, float from, float width,
                            bool of_figures) {
@@ -387,7 +397,7 @@ class StartPanel final : public Panel {
 
   // The most tokens that there is room and a position for.
   static std::optional<std::string> context_of(const report::ModelRow* row) {
-    if (row == nullptr || !row->verdict.context || *row->verdict.context >= load::kMostTokens)
+    if (row == nullptr || row->verdict.context.value_or(0) == 0 || *row->verdict.context >= load::kMostTokens)
       return std::nullopt;
     return report::rounded_tokens(*row->verdict.context);
   }
@@ -425,6 +435,12 @@ class StartPanel final : public Panel {
       if (ImGui::Selectable(title)) workspace.attempt(run);
     };
     const std::string folder = std::filesystem::path(path).parent_path().string();
+    // a model of the hub may have been opened by its name
+    const auto known_as = [&](const std::vector<std::string>& list) {
+      const bool named = menu_.stored.store == importers::Store::hub &&
+                         std::ranges::find(list, menu_.stored.name) != list.end();
+      return named ? menu_.stored.name : path;
+    };
     offer("Open", there, [&] { workspace.open(path); });
     offer("Open in a new tab", there, [&] { workspace.open_beside(path); });
     offer("Convert...", there && menu_.facts && menu_.facts->row, [&] {
@@ -438,9 +454,11 @@ class StartPanel final : public Panel {
           [&] { find_action("browse")->run(workspace, folder); });
     ImGui::Separator();
     offer(menu_.favorite ? "Remove from favorites" : "Keep at the top as a favorite", !path.empty(),
-          [&] { workspace.toggle_favorite(path); });
-    offer(menu_.gone ? "Forget it" : "Forget that it was opened", menu_.gone || menu_.recent,
-          [&] { workspace.forget_model(path); });
+          [&] { workspace.toggle_favorite(known_as(workspace.settings.favorites)); });
+    offer(menu_.gone ? "Forget it" : "Forget that it was opened", menu_.gone || menu_.recent, [&] {
+      workspace.forget_model(known_as(workspace.settings.favorites));
+      workspace.forget_model(known_as(workspace.settings.recent));
+    });
     ImGui::EndPopup();
   }
 

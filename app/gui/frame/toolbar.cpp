@@ -66,14 +66,12 @@ float method_width(const Ui& ui, bool roomy) { return ui.px(roomy ? 168 : 140); 
 
 // The sheets that buttons of the toolbar open; a second model beside the first brings a button of its own.
 struct SheetButton {
-  std::string_view words, brief, action, hint;
-  std::string_view label(bool roomy) const { return roomy ? words : brief; }
+  std::string_view words, action, hint;
 };
 constexpr auto kSheets = std::to_array<SheetButton>({
-    {"Convert", "Convert", "panel convert", "Write the model in another format or type"},
-    {"Upload to GPU", "Upload", "panel upload",
-     "Load the model into the memory of a GPU of this machine, and measure it"},
-    {"Diff", "Diff", "diff", "What differs from another model, which is opened for that (Ctrl+D)"},
+    {"Convert", "panel convert", "Write the model in another format or type"},
+    {"Upload", "panel upload", "Load the model into the memory of a GPU of this machine, and measure it"},
+    {"Diff", "diff", "What differs from another model, which is opened for that (Ctrl+D)"},
 });
 
 std::span<const SheetButton> sheet_buttons(const Workspace& workspace, bool diff = true) {
@@ -158,7 +156,7 @@ float Toolbar::buttons_width(const Workspace& workspace, const Ui& ui, bool mode
   const auto add = [&](std::string_view words) { width += button_width(words) + ui.px(kItemGap); };
   if (shown.open) add("Open");
   if (model && shown.sheets)
-    for (const SheetButton& sheet : sheet_buttons(workspace, shown.diff)) add(sheet.label(shown.diff));
+    for (const SheetButton& sheet : sheet_buttons(workspace, shown.diff)) add(sheet.words);
   else if (model)
     add("More");
   return width;
@@ -181,6 +179,8 @@ Toolbar::Shown Toolbar::shown_in(const Workspace& workspace, const Ui& ui, float
   for (bool Shown::*const part : {&Shown::context, &Shown::diff, &Shown::sheets, &Shown::target,
                                   &Shown::order, &Shown::open, &Shown::name})
     if (needed() > width) shown.*part = false;
+  shown.diff = true;  // in the room that another part has left
+  shown.diff = needed() <= width;
   return shown;
 }
 
@@ -308,7 +308,7 @@ void Toolbar::draw_buttons(Workspace& workspace, const Ui& ui, const Shown& show
     if (shown.sheets) {
       for (const SheetButton& sheet : sheet_buttons(workspace, shown.diff)) {
         if (&sheet != kSheets.data()) ImGui::SameLine(0, ui.px(kItemGap));
-        if (button(ui, sheet.label(shown.diff))) run_sheet(workspace, sheet);
+        if (button(ui, sheet.words)) run_sheet(workspace, sheet);
         tooltip(ui, sheet.hint);
       }
     } else {

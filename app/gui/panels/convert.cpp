@@ -250,8 +250,10 @@ void ConvertPanel::draw_start(Workspace& workspace, const Ui& ui) {
   const Document& document = workspace.document();
   const Model& model = *document.model;
   const bool busy = workspace.transfers.conversion.busy();
-  // a source that is consumed makes room for its copy
-  const bool room = has_room(workspace) || request_.write.consume;
+  // a source that is consumed makes room for its copy; what resumes, is a part or links writes less
+  const exporters::WriteOptions& write = request_.write;
+  const bool room = has_room(workspace) || write.consume || write.resume || request_.layout.link_files ||
+                    write.share.has_value();
   const bool usable =
       use_misfit(model).empty() && document.checks.convert_fit.error_text().empty() && !busy && room;
   if (request_.write.consume) paragraph(ui, "The files of the source are removed.", ui.theme->warning);

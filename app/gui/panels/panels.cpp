@@ -29,7 +29,7 @@ constexpr auto kPanels = std::to_array<PanelRow>({
     {"metadata", "Metadata", "Files", "formats", true, make_metadata_panel},
     {"findings", "Findings", "Files", "formats", true, make_findings_panel},
     {"convert", "Convert", "", "converting", true, make_convert_panel},
-    {"upload", "Upload to GPU", "", "uploading", true, make_upload_panel},
+    {"upload", "Upload", "", "uploading", true, make_upload_panel},
     {"diff", "Diff", "", "comparing", true, make_diff_panel},
 });
 

@@ -34,7 +34,7 @@ class Panel {
   std::string_view promise_;
 };
 
-// `id` is the title in lower case, or its first word; scripts and --panel use it.
+// `id` is the title in lower case, which scripts and --panel use.
 struct PanelRow {
   std::string_view id;
   std::string_view title;

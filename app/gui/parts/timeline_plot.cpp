@@ -455,9 +455,10 @@ void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const Ti
     if (inside) paint_budget_line(ui, lane.left, lane.right, y);
     const std::string_view beyond = inside ? "" : lane.far < lane.base ? "\xE2\x86\x91 " : "\xE2\x86\x93 ";
     const std::string figure = fmt::format("{}{}", beyond, tick_label(*side.budget));
-    const std::string words = "budget " + figure;
-    if (text_width(words) > ui.px(kLevelLabels - 6)) label(y, ui.theme->text, "budget");
-    label(y, ui.theme->text, text_width(words) > ui.px(kLevelLabels - 6) ? figure : words);
+    const std::string words = figure + " budget";
+    const bool broad = text_width(words) > ui.px(kLevelLabels - 6);
+    label(y, ui.theme->text, broad ? figure : words);
+    if (broad) label(y, ui.theme->text, "budget");
   }
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
     const auto bytes = static_cast<double>(level->bytes);

@@ -118,6 +118,8 @@ void LessonPlay::finish() {
 }
 
 void LessonPlay::begin_again() {
+  filling_.reset();
+  judging_.reset();
   states_.assign(count(), {});
   finished.erase(lesson().id);
   go_to(0);

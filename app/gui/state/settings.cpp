@@ -61,7 +61,7 @@ std::map<std::string, std::int64_t> times(const Json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_object()) return all;
   for (const auto& [path, time] : found->items())
-    if (path.size() <= kMostPath && time.is_number_unsigned() && all.size() < kMostUsed)
+    if (path.size() <= kMostPath && time.is_number_unsigned() && all.size() < kMostUsedPaths)
       all.emplace(path,
                   static_cast<std::int64_t>(std::min<std::uint64_t>(time.get<std::uint64_t>(), INT32_MAX)));
   return all;
@@ -145,7 +145,7 @@ void remember(Remembered& remembered, const std::string& path, std::int64_t now)
   std::vector<std::string>& recent = remembered.recent;
   std::map<std::string, std::int64_t>& used = remembered.used;
   used[path] = now;
-  if (used.size() > kMostUsed)
+  if (used.size() > kMostUsedPaths)
     used.erase(std::ranges::min_element(used, {}, [](const auto& one) { return one.second; }));
   std::erase(recent, path);
   recent.insert(recent.begin(), path);

@@ -47,7 +47,7 @@ struct Remembered {
   std::uint64_t prompt = 512, context = 0;
   bool operator==(const Remembered&) const = default;
 };
-inline constexpr std::size_t kMostRecent = 12, kMostFavorites = 50, kMostUsed = 500;
+inline constexpr std::size_t kMostRecent = 12, kMostFavorites = 50, kMostUsedPaths = 500;
 
 // Display settings that do not depend on the model.
 struct Settings : Remembered {

@@ -1,5 +1,6 @@
 // Operators that a framework runs as several others.
 #include "core/forward/pass/lowering.h"
+#include "core/graph/op_place.h"
 
 #include <algorithm>
 #include <string>
@@ -11,8 +12,10 @@
 namespace loadline::forward {
 namespace {
 
+// What a file says of an operator that it defines itself is for people: the runtime has its own kernel.
 bool has_steps(const graph::Op& op, const OpRule& rule) {
-  return !rule.steps.empty() && op.outputs.size() == 1 && op.bodies.empty();
+  return !rule.steps.empty() && op.outputs.size() == 1 &&
+         (op.bodies.empty() || graph::setting_for_people(op, graph::kFunction) != nullptr);
 }
 
 // The graph with the steps of an operator in its place, if its rule has any. What steps leave to later ones

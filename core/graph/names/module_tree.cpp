@@ -246,8 +246,8 @@ class Roles {
     for (std::size_t i = 0; i < name.size(); ++i) {
       digits = is_digit(name[i]) ? digits + 1 : 0;
       if (digits > kMostDigits) return tensor_role(name);
-      // "downsample.1" is not what "downsample.0" is
-      const bool counts = i + 1 < name.size() && digits == 1 && name[i] <= '1' && name[i + 1] == '.';
+      // "downsample.1" is not what "downsample.0" is, nor "fc3." what "fc2." is
+      const bool counts = i + 1 < name.size() && digits == 1 && name[i] <= '3' && name[i + 1] == '.';
       if (digits <= 1) pattern_ += digits == 0 || counts ? name[i] : '0';
     }
     const auto known = roles_.find(std::string_view(pattern_));

@@ -84,7 +84,11 @@ std::optional<plan::PassPlaces> places_of_pass(const Document& document) {
   const auto& load = document.load.projection.value();
   if (document.load.pass() == nullptr || !load || document.forward.graph() == nullptr) return std::nullopt;
   const graph::ForwardGraph& forward = *document.forward.graph();
-  return plan::pass_places(load->plan, {&forward, symbols_of(forward, document.load.asked().request)});
+  try {
+    return plan::pass_places(load->plan, {&forward, symbols_of(forward, document.load.asked().request)});
+  } catch (const Error&) {
+    return std::nullopt;  // what is asked now has sizes beyond counting, and the answer is still to come
+  }
 }
 
 std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op) {

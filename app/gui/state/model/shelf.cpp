@@ -75,7 +75,7 @@ importers::StoredModel opened_model(const std::string& path) {
 }
 
 report::KeptFacts::Key key_of(const ShelfModel& model) {
-  return {model.stored.path, model.stored.bytes, model.stored.changed};
+  return report::KeptFacts::key_of(model.stored.path, model.stored.bytes, model.stored.changed);
 }
 
 }  // namespace
@@ -94,6 +94,7 @@ namespace {
 
 // Whether every word of the filter is in one of these.
 bool passes(const ShelfModel& model, std::string_view filter) {
+  if (filter.empty()) return true;
   std::string all = lower_case(model.stored.name + "\n" + model.stored.path + "\n");
   all += importers::store_id(model.stored.store);
   if (model.facts && model.facts->row)
@@ -149,9 +150,10 @@ std::vector<std::size_t> shelf_rows(std::span<const ShelfModel> models, const Sh
     if (passes(models[i], view.filter) && (!view.only_runs || models[i].runs())) rows.push_back(i);
   if (view.by == ShelfColumn::kept) return rows;
   if (view.by == ShelfColumn::name) {
+    std::vector<std::string> names(models.size());
+    for (const std::size_t i : rows) names[i] = lower_case(models[i].stored.name);
     std::ranges::stable_sort(rows, [&](std::size_t a, std::size_t b) {
-      const std::string first = lower_case(models[a].stored.name), second = lower_case(models[b].stored.name);
-      return view.ascending ? natural_less(first, second) : natural_less(second, first);
+      return view.ascending ? natural_less(names[a], names[b]) : natural_less(names[b], names[a]);
     });
     return rows;
   }
@@ -188,6 +190,7 @@ void Shelf::look(Wanted wanted) {
   if (std::string text = question_.text(); text != question_text_) {
     read_.withdraw();  // what it would bring answers another question
     question_text_ = std::move(text);
+    asks_anew_ = true;
   }
   wanted_ = std::move(wanted);
   looked_at_ = std::chrono::steady_clock::now();
@@ -206,6 +209,7 @@ void Shelf::look(Wanted wanted) {
 }
 
 void Shelf::take_list() {
+  asks_anew_ = false;
   std::vector<ShelfModel> models;
   const auto find = [&](const std::string& path) {
     return std::ranges::find_if(models, [&](const ShelfModel& model) {

@@ -75,6 +75,8 @@ class Shelf {
   const std::vector<ShelfModel>& models() const { return models_; }
   ShelfView view = {};
   bool listing() const { return listed_.busy(); }
+  // Whether the models that are listed have answers to another question.
+  bool asks_anew() const { return asks_anew_; }
   // Models that are not read yet, or not asked this question.
   std::size_t unread() const;
   // What they are asked.
@@ -102,6 +104,7 @@ class Shelf {
   bool has_read_kept_ = false;
   report::RunQuestion question_;
   std::string question_text_;  // empty: nothing is asked yet
+  bool asks_anew_ = false;     // since the models were listed
   Wanted wanted_;
   std::chrono::steady_clock::time_point looked_at_ = {};
   Latest<Listed> listed_;
