@@ -130,8 +130,13 @@ RunVerdict run_verdict(const load::LoadAnswer& judged) {
       return say(State::tight,
                  fmt::format("weights fit, the model has only {}", counted(*verdict.positions, "position")));
     if (lacks_pass(judged)) return say(State::tight, "weights fit, what a prompt needs is not known");
+    // a target that does not say how much memory its host has is not asked whether that is enough
+    const std::uint64_t host = row.peaks[plan::index(plan::Space::host)].bytes;
+    const bool on_host = bound.memory.kind == plan::MemoryKind::discrete && !bound.memory.budget.host &&
+                         host > row.peaks[plan::index(plan::Space::device)].bytes;
     const std::string room =
-        fmt::format("{}{}", verdict.left ? fmt::format(", {} left", format_bytes(*verdict.left)) : "",
+        fmt::format("{}{}{}", verdict.left ? fmt::format(", {} left", format_bytes(*verdict.left)) : "",
+                    on_host ? fmt::format(", {} on the host", format_bytes(host)) : "",
                     context.empty() ? "" : ", " + context);
     if (row.estimated)
       return say(State::estimated, "fits by estimate" + room, judged.unaccounted, "Not accounted for: ");

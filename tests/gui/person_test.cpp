@@ -570,7 +570,7 @@ TEST_F(AtTheWindow, asks_the_start_page_what_runs_with_many_tokens) {
   SOON(person_.sees("0 of 2 models run with a context of 102,400 tokens"));
   // what can be done with a row
   person_.click("second", 0, {"3"});
-  person_.click("Keep at the top as a favorite");
+  person_.click("Keep as a favorite");
   SOON(workspace().settings.favorites == std::vector<std::string>{second});
   SOON(!workspace().shelf.listing() && workspace().shelf.models().front().favorite);
   person_.click("second", 0, {"3"});

@@ -453,7 +453,7 @@ class StartPanel final : public Panel {
     offer("Show its folder", there && !folder.empty(),
           [&] { find_action("browse")->run(workspace, folder); });
     ImGui::Separator();
-    offer(menu_.favorite ? "Remove from favorites" : "Keep at the top as a favorite", !path.empty(),
+    offer(menu_.favorite ? "Remove from favorites" : "Keep as a favorite", !path.empty(),
           [&] { workspace.toggle_favorite(known_as(workspace.settings.favorites)); });
     offer(menu_.gone ? "Forget it" : "Forget that it was opened", menu_.gone || menu_.recent, [&] {
       workspace.forget_model(known_as(workspace.settings.favorites));

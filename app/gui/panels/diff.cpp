@@ -120,6 +120,8 @@ void DiffPanel::draw_choice(Workspace& workspace, const Ui& ui, const std::vecto
   DiffView& diff = document.diff;
   control_text(elided(shown(document.model->name), ui.px(200)), ui.theme->text);
   ImGui::SameLine(0, ui.px(8));
+  control_text(format_bytes(document.model->weight_bytes), ui.theme->muted);
+  ImGui::SameLine(0, ui.px(8));
   control_text("against", ui.theme->muted);
   ImGui::SameLine(0, ui.px(8));
   std::vector<std::string> names;
@@ -133,6 +135,10 @@ void DiffPanel::draw_choice(Workspace& workspace, const Ui& ui, const std::vecto
   if (const auto picked = combo(ui, "##other", ui.px(220), shown(preview), names, now))
     workspace.attempt([&] { diff.begin(choice[*picked]->model, false); });
   tooltip(ui, diff.there() ? shown(diff.there()->path) : "");
+  if (diff.there()) {
+    ImGui::SameLine(0, ui.px(8));
+    control_text(format_bytes(diff.there()->weight_bytes), ui.theme->muted);
+  }
   const bool valued = diff.result.value() && diff.result.value()->values;
   if (!diff.result.busy()) {
     ImGui::SameLine(0, ui.px(12));

@@ -316,7 +316,9 @@ AskedMenu menu_of_module(const Document& document, const GraphLevel& level, grap
   }
   std::string tensors = path;
   std::ranges::replace(tensors, level.tree().separator, '.');
-  if (find_module(*document.model, tensors) && level.inside.empty()) {
+  // not where most of what its operators read has other names, as "onnx::Conv_207"
+  const std::optional<graph::NodeId> found = find_module(*document.model, tensors);
+  if (found && level.inside.empty() && document.model->tree.node(*found).bytes >= node.weight_bytes) {
     menu.offers.push_back({"Show its weights in the map", {{"zoom", tensors}, {"panel", "map"}}, true});
     menu.offers.push_back(
         {"Show its tensors in the table", {{"filter", "\"name:" + tensors + ".*\""}, {"panel", "tensors"}}});
