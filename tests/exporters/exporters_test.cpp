@@ -346,7 +346,8 @@ TEST(Exporters, OptionsThatAFormatDoesNotTakeAreErrors) {
   for (const auto& [out, advised] : rows) {
     exporters::ConvertRequest request;
     request.outtype = "q8_0";
-    const std::string facts = testing::facts_of([&] { bind_conversion(nullptr, request, out, environment); });
+    const std::string facts =
+        testing::facts_of([&, &path = out] { bind_conversion(nullptr, request, path, environment); });
     EXPECT_TRUE(facts.ends_with(fmt::format(" >outtype={}", advised))) << facts;
   }
   EXPECT_TRUE(exporters::takes_option(exporters::find_exporter("gguf"), "metadata_slack"));

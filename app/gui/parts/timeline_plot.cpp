@@ -438,7 +438,7 @@ void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const Ti
   // labels stand beside the plot, and move below or above others; a line whose label has no room is known by
   // its height
   const auto label = [&](float y, ImU32 color, const std::string& words) {
-    const float low = std::min(lane.base, lane.far) - line, high = std::max(lane.base, lane.far) + line;
+    const float low = std::min(lane.base, lane.far) - line / 2, high = std::max(lane.base, lane.far) + line;
     for (const float by : {0.0f, line, -line, 2 * line, -2 * line}) {
       const float top = std::clamp(y - line / 2 + by, low, high - line);
       const PlotArea place = {{lane.right, top}, {lane.right + ui.px(kLevelLabels), top + line}};
