@@ -435,18 +435,26 @@ void TimelinePlot::draw_line(const Ui& ui, const Lane& lane, const Columns& colu
 void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const TimelineSide& side) {
   const FontScope font(ui.fonts.small);
   const float line = ImGui::GetFontSize();
-  // labels stand beside the plot, and move below or above others; a line whose label has no room is known by
-  // its height
+  // labels stand beside the plot, and move away from others without passing them; a line whose label has no
+  // room is known by its height
   const auto label = [&](float y, ImU32 color, const std::string& words) {
     const float low = std::min(lane.base, lane.far) - line / 2, high = std::max(lane.base, lane.far) + line;
-    for (const float by : {0.0f, line, -line, 2 * line, -2 * line}) {
-      const float top = std::clamp(y - line / 2 + by, low, high - line);
-      const PlotArea place = {{lane.right, top}, {lane.right + ui.px(kLevelLabels), top + line}};
-      if (std::ranges::any_of(labels_, [&](const PlotArea& other) { return place.overlaps(other); }))
-        continue;
-      labels_.push_back(place);
-      return put_text({lane.right + ui.px(6), top}, color, words);
+    const auto place_at = [&](float center) {
+      const float top = std::clamp(center - line / 2, low, high - line);
+      return PlotArea{{lane.right, top}, {lane.right + ui.px(kLevelLabels), top + line}};
+    };
+    const auto other_at = [&](const PlotArea& place) {
+      return std::ranges::find_if(labels_, [&](const PlotArea& other) { return place.overlaps(other); });
+    };
+    PlotArea place = place_at(y);
+    for (int moves = 0; moves < 2 && other_at(place) != labels_.end(); ++moves) {
+      const PlotArea& other = *other_at(place);
+      place =
+          place_at(y < (other.low.y + other.high.y) / 2 ? other.low.y - line / 2 : other.high.y + line / 2);
     }
+    if (other_at(place) != labels_.end()) return;
+    labels_.push_back(place);
+    put_text({lane.right + ui.px(6), place.low.y}, color, words);
   };
   if (side.budget) {
     const auto bytes = static_cast<double>(*side.budget);
