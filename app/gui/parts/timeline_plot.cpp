@@ -406,8 +406,9 @@ void TimelinePlot::draw_ghost(const Ui& ui, const Lane& lane, const Columns& col
   const ImVec2 size = {text_width(words) + ui.px(12), ImGui::GetFontSize() + ui.px(4)};
   // beside the highest place, on the side with room, and inside the lane
   const float left = at.x + ui.px(8) + size.x < lane.right ? at.x + ui.px(8) : at.x - ui.px(8) - size.x;
+  const float lowest = std::min(lane.base, lane.far);  // a lane may be lower than a line of text
   const float top =
-      std::clamp(at.y + ui.px(4), std::min(lane.base, lane.far), std::max(lane.base, lane.far) - size.y);
+      std::clamp(at.y + ui.px(4), lowest, std::max(lowest, std::max(lane.base, lane.far) - size.y));
   const PlotArea flag = {{left, top}, {left + size.x, top + size.y}};
   flags_.push_back(flag);
   ImGui::GetWindowDrawList()->AddRectFilled(flag.low, flag.high, ui.theme->raised, ui.px(5));
