@@ -4,7 +4,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/gpu/vulkan_machine.h"
-#include "core/load/measure/measure_rates.h"
+#include "core/load/measure/rehearse.h"
 
 #include <memory>
 #include <tuple>

@@ -141,6 +141,17 @@ struct ChosenSize {
   bool operator==(const ChosenSize&) const = default;
 };
 
+// What a graph of a training step adds to a forward pass. Bytes do not depend on batch or sequence.
+struct TrainingParts {
+  std::uint64_t parameters = 0;      // that are trained
+  std::uint64_t adapter_bytes = 0;   // weights of adapters, which no file of the model holds
+  std::uint64_t gradient_bytes = 0;  // once all are there
+  std::uint64_t state_bytes = 0;     // of the optimizer
+  std::uint32_t backward = 0;        // the first operator behind the loss
+  std::uint32_t update = 0;          // the optimizer's step, the last operator
+  bool operator==(const TrainingParts&) const = default;
+};
+
 struct ForwardGraph {
   std::vector<std::string> symbols = {"B", "S", "P"};  // followed by the file's own names
   std::vector<ChosenSize> chosen = {};                 // in the order of their symbols
@@ -153,6 +164,7 @@ struct ForwardGraph {
   std::int64_t opset = 0;         // the version of the file's own operators; 0: unknown
   // Kinds of operators that the profile does not account for, sorted: sizes of the pass are then an estimate.
   std::vector<std::string> unaccounted = {};
+  std::optional<TrainingParts> training = {};  // nothing: a forward pass alone
   bool operator==(const ForwardGraph&) const = default;
 
   const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }

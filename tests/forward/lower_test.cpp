@@ -628,4 +628,84 @@ TEST(OpTree, DeepAndEmptyNamesStayBounded) {
 
 }  // namespace
 
+// --- A training step.
+
+namespace {
+
+constexpr std::string_view kSmallLlama = R"json({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+  "hidden_size": 256, "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 704,
+  "num_hidden_layers": 4, "vocab_size": 1000, "dtype": "float32"})json";
+
+graph::ForwardGraph step_of(const forward::Training& training, std::optional<graph::DType> type = {},
+                            std::string_view config = kSmallLlama, std::string_view profile_id = "hf_sdpa") {
+  forward::Profile profile = profile_of(profile_id);
+  profile.training = training;
+  profile.all_logits = true;
+  profile.activation = type;
+  return lowered(config, profile).forward;
+}
+
+using forward::Optimizer;
+using forward::TrainedWeights;
+
+}  // namespace
+
+// Traced steps of transformers 5.23, torch 2.13 and peft 0.21 on a CPU (tests/interop/test_training.py).
+TEST(TrainingStep, TakesWhatTracedStepsTook) {
+  struct Traced {
+    forward::Training training;
+    std::optional<graph::DType> type;
+    std::uint64_t bytes;
+  };
+  const Traced rows[] = {
+      {{.weights = TrainedWeights::full}, {}, 53'317'788},
+      {{.weights = TrainedWeights::full, .optimizer = Optimizer::adamw_fused}, {}, 51'039'396},
+      {{.weights = TrainedWeights::full, .optimizer = Optimizer::sgd}, {}, 24'380'424},
+      {{.weights = TrainedWeights::full, .optimizer = Optimizer::sgd, .checkpoints = true}, {}, 17'065'992},
+      {{.weights = TrainedWeights::full, .optimizer = Optimizer::sgd}, graph::DType::bf16, 14'926'856},
+      {{.weights = TrainedWeights::full, .optimizer = Optimizer::momentum}, graph::DType::bf16, 21'591'560},
+      {{.weights = TrainedWeights::full, .optimizer = Optimizer::adafactor}, {}, 24'472'548},
+      {{.weights = TrainedWeights::lora}, {}, 23'470'312},
+      {{.weights = TrainedWeights::lora, .optimizer = Optimizer::sgd}, graph::DType::bf16, 20'848'648},
+      {{.weights = TrainedWeights::lora, .optimizer = Optimizer::adafactor, .checkpoints = true},
+       {},
+       7'858'152}};
+  for (const Traced& row : rows) {
+    const auto bytes = static_cast<double>(peak_of(step_of(row.training, row.type), 2, 128, 0).bytes);
+    EXPECT_NEAR(bytes / static_cast<double>(row.bytes), 1, 0.01) << row.bytes;
+  }
+}
+
+TEST(TrainingStep, CountsWhatIsTrained) {
+  const graph::ForwardGraph full = step_of({.weights = TrainedWeights::full});
+  constexpr std::uint64_t kLayer = 2 * 256 * 256 + 2 * 64 * 256 + 3 * 704 * 256 + 2 * 256;
+  constexpr std::uint64_t kAll = 4 * kLayer + 2 * 1000 * 256 + 256;
+  ASSERT_TRUE(full.training);
+  EXPECT_EQ(full.training->parameters, kAll);
+  EXPECT_EQ(full.training->gradient_bytes, 4 * kAll);
+  constexpr std::uint64_t kWeights = 4 * 9 + 3;  // each counts its steps
+  EXPECT_EQ(full.training->state_bytes, 8 * kAll + 4 * kWeights);
+
+  const graph::ForwardGraph lora =
+      step_of({.weights = TrainedWeights::lora, .rank = 3, .targets = {"q_proj", "v_proj"}});
+  EXPECT_EQ(lora.training->parameters, 4u * 3 * ((256 + 256) + (256 + 64)));
+  EXPECT_EQ(lora.training->adapter_bytes, lora.training->gradient_bytes);
+
+  // bitsandbytes keeps small weights in F32, others in a byte with a factor for each 256
+  const graph::ForwardGraph bytes =
+      step_of({.weights = TrainedWeights::full, .optimizer = Optimizer::adamw_8bit});
+  constexpr std::uint64_t kNorms = 9 * 256;
+  EXPECT_EQ(bytes.training->state_bytes, 8 * kNorms + 2 * (kAll - kNorms) + 8 * ((kAll - kNorms) / 256));
+}
+
+TEST(TrainingStep, NamesDropoutAndRefusesWhatItDoesNotKnow) {
+  EXPECT_TRUE(step_of({.weights = TrainedWeights::full}).unaccounted.empty());
+  std::string dropped(kSmallLlama);
+  dropped.insert(1, R"("attention_dropout": 0.1, "resid_pdrop": 0.0, "classifier_dropout": 0.2, )");
+  EXPECT_THAT(step_of({.weights = TrainedWeights::full}, {}, dropped).unaccounted,
+              ElementsAre("attention_dropout 0.1"));
+  EXPECT_THROW(step_of({.weights = TrainedWeights::full}, {}, kSmallLlama, "ggml"), Error);
+  EXPECT_THROW(step_of({.weights = TrainedWeights::lora, .targets = {"no_such_layer"}}), Error);
+}
+
 }  // namespace loadline::tests

@@ -14,7 +14,7 @@
 #include "core/io/striped_reader.h"
 #include "core/io/system_memory.h"
 #include "core/load/answer/projection.h"
-#include "core/load/measure/measure_rates.h"
+#include "core/load/measure/rehearse.h"
 #include "importers/resolve.h"
 #include "tests/gpu_report/run_bench.h"
 #include "tests/support/builders.h"

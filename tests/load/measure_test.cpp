@@ -5,7 +5,6 @@
 #include "core/io/system_memory.h"
 #include "core/load/answer/projection.h"
 #include "core/load/measure/evidence.h"
-#include "core/load/measure/measure_rates.h"
 #include "core/load/measure/rehearse.h"
 #include "core/load/request/method.h"
 #include "core/load/request/rates.h"

@@ -63,6 +63,11 @@ const std::vector<std::pair<std::string_view, std::string>>& other_values() {
       {"activation_dtype", "bf16"},
       {"cache_dtype", "f8_e4m3"},
       {"logits", "all"},
+      {"train", "lora"},
+      {"optimizer", "adafactor"},
+      {"grad_checkpointing", "on"},
+      {"lora_rank", "16"},
+      {"lora_targets", "q_proj,v_proj"},
       {"allocator", "torch"},
       {"rates", "assumed"}};
   return values;

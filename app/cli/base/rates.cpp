@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/file_system.h"
-#include "core/load/measure/measure_rates.h"
+#include "core/load/measure/rehearse.h"
 
 #ifdef LOADLINE_HAS_GPU
 #include "core/gpu/measure_link.h"

@@ -112,6 +112,26 @@ std::string estimates_text(const load::RequestPass& pass) {
   return text + fmt::format("  {}\n", pass.model().remark);
 }
 
+// What of a training step does not depend on its tokens, and what the forward pass keeps.
+Json training_json(const load::RequestPass& pass) {
+  const graph::TrainingParts& parts = *pass.model().graph->training;
+  return {{"parameters", parts.parameters},
+          {"adapter_bytes", parts.adapter_bytes},
+          {"gradient_bytes", parts.gradient_bytes},
+          {"optimizer_bytes", parts.state_bytes},
+          {"kept_bytes", forward::kept_for_backward(pass.model(), *pass.figures())}};
+}
+
+std::string training_text(const load::RequestPass& pass) {
+  const graph::TrainingParts& parts = *pass.model().graph->training;
+  std::string text = fmt::format("  trains {} parameters", format_count(parts.parameters));
+  if (parts.adapter_bytes > 0)
+    text += fmt::format(" of adapters, {} beside the weights", format_bytes(parts.adapter_bytes));
+  return text + fmt::format("\n  gradients {}, states of the optimizer {}, kept for the backward pass {}\n",
+                            format_bytes(parts.gradient_bytes), format_bytes(parts.state_bytes),
+                            format_bytes(forward::kept_for_backward(pass.model(), *pass.figures())));
+}
+
 // For a model whose operators are known.
 std::string figures_text(const load::RequestPass& pass) {
   const bool file = pass.model().source == forward::ForwardSource::file;
@@ -122,18 +142,20 @@ std::string figures_text(const load::RequestPass& pass) {
                              ? fmt::format("of batch {}", pass.batch())
                              : fmt::format("of {} x {}{}", pass.batch(), counted(pass.sequence(), "token"),
                                            pass.past() == 0 ? "" : fmt::format(" after {}", pass.past()));
-  std::string text = fmt::format("Forward pass {}{}:\n", of,
+  const bool trains = pass.model().graph->training.has_value();
+  std::string text = fmt::format("{} {}{}:\n", trains ? "Training step" : "Forward pass", of,
                                  pass.model().profile.empty()
                                      ? ""
                                      : fmt::format(", profile {}", safe_display(pass.model().profile, 40)));
   for (const std::string& note : size_notes(pass)) text += fmt::format("  {}\n", note);
+  if (trains) text += training_text(pass);
   const std::string unknown = fmt::format("the size{} of {} {} not known", peak.unknown == 1 ? "" : "s",
                                           counted(peak.unknown, "value"), peak.unknown == 1 ? "is" : "are");
   if (peak.bytes == 0 && peak.unknown > 0) {
     text += fmt::format("  activations not known: {}\n", unknown);
   } else {
     const bool estimate = forward::is_estimate(pass.model(), *pass.figures());
-    text += fmt::format("  activations {}{}, at {}\n", estimate ? "about " : "",
+    text += fmt::format("  {} {}{}, at {}\n", trains ? "all of it" : "activations", estimate ? "about " : "",
                         format_bytes(peak.bytes) + (estimate ? "" : " at most"),
                         safe_display(forward::op_text(pass.model().graph->ops[peak.op]), 80));
     if (pass.figures()->reserved != peak.bytes)
@@ -189,6 +211,7 @@ Json forward_json(const load::RequestPass& pass) {
     if (pass.activation_bound()) json["activation_lower_bound"] = *pass.activation_bound();
     return json;
   }
+  if (pass.model().graph->training) json["training"] = training_json(pass);
   json["kv_bytes"] = pass.figures()->peak.cache_bytes;
   if (const auto growth = forward::cache_growth(pass.model(), pass.sequence(), pass.past()))
     json["kv_bytes_per_next_token"] = *growth;
@@ -217,7 +240,8 @@ std::string forward_text(const load::RequestPass& pass) {
   if (pass.sequence() > 0 && !pass.figures()) return estimates_text(pass);
   std::string text;
   if (pass.figures()) text += figures_text(pass);
-  if (pass.model().cache_bytes_per_token.value_or(0) > 0)
+  const bool trains = pass.figures() && pass.model().graph->training;
+  if (!trains && pass.model().cache_bytes_per_token.value_or(0) > 0)
     text += fmt::format(
         "{}: {} bytes per token of each sequence{}{}\n", pass.figures() ? "  cache" : "Cache",
         format_grouped(*pass.model().cache_bytes_per_token), windows_text(pass.model()),

@@ -298,7 +298,9 @@ std::string PlanDisplay::held_name(const load::Method& method) const {
                      : request().prepack     ? "the packed weights"
                                              : "the weights";
   if (!bound().placement.all_on_device()) held = "the weights placed there";
-  if (answer().forward->pass() != nullptr) return held + " and the forward pass";
+  const plan::ForwardPass* const pass = answer().forward->pass();
+  if (pass != nullptr)
+    return held + (pass->graph->training ? " and the training step" : " and the forward pass");
   return request().activation_bytes > 0 ? held + " and the activations" : held;
 }
 
@@ -364,6 +366,9 @@ std::string PlanDisplay::covered() const {
   const load::RequestPass& forward = *answer().forward;
   if (!bound().incomplete.empty()) return "the weights that are here, and nothing else";
   const std::string text = "the weights";
+  if (forward.pass() != nullptr && forward.model().graph->training)
+    return text + fmt::format(" and a training step of {}: gradients, states of the optimizer, activations",
+                              counted(forward.batch() * forward.sequence(), "token"));
   if (forward.pass() != nullptr)
     return text + fmt::format(" and a forward pass: {}, and the cache of {}",
                               counted(forward.batch() * forward.sequence(), "new token"),

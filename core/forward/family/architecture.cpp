@@ -168,4 +168,18 @@ std::vector<std::string> left_out(const Architecture& architecture, const ModelC
   return parts;
 }
 
+std::vector<graph::TensorId> tensors_of(const BoundOp& op) {
+  std::vector<graph::TensorId> ids;
+  const auto add = [&](graph::TensorId id) {
+    constexpr std::size_t kFew = 8;  // of a stack; an expert's own weight never repeats
+    const auto begin = ids.size() < kFew ? ids.begin() : ids.end() - kFew;
+    if (std::find(begin, ids.end(), id) == ids.end()) ids.push_back(id);
+  };
+  for (const BoundWeight& weight : op.weights) {
+    if (weight.tensor) add(*weight.tensor);
+    for (const graph::TensorId id : weight.companions) add(id);
+  }
+  return ids;
+}
+
 }  // namespace loadline::forward

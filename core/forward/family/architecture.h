@@ -106,6 +106,9 @@ struct BoundOp {
   std::vector<std::pair<std::string, assets::Datum>> attributes = {};
 };
 
+// The tensors of an operator's weights, each once: a GGUF file stacks the weights of all experts.
+std::vector<graph::TensorId> tensors_of(const BoundOp& op);
+
 // The comparison of the tensors that the architecture expects with the tensors in the files.
 struct Claims {
   std::vector<std::string> missing;        // expected, but in no file

@@ -222,8 +222,11 @@ const Profile& default_profile(const ForwardAssets& assets, const graph::MetaGra
 
 Profile chosen_profile(const ForwardAssets& assets, const graph::MetaGraph& graph,
                        const ForwardOptions& options) {
-  Profile profile =
-      options.profile.empty() ? default_profile(assets, graph) : assets.profile(options.profile);
+  const bool trains = options.training.weights.has_value();
+  const auto for_training = std::ranges::find(assets.profiles, "training", &Profile::default_for);
+  Profile profile = !options.profile.empty()                          ? assets.profile(options.profile)
+                    : trains && for_training != assets.profiles.end() ? *for_training
+                                                                      : default_profile(assets, graph);
   const auto choose = [](std::optional<graph::DType>& chosen, const std::optional<graph::DType>& dtype) {
     if (!dtype) return;
     if (graph::dtype_info(*dtype).block_elements != 1)
@@ -235,7 +238,8 @@ Profile chosen_profile(const ForwardAssets& assets, const graph::MetaGraph& grap
   };
   choose(profile.activation, options.activation);
   choose(profile.cache, options.cache);
-  profile.all_logits = options.all_logits.value_or(profile.all_logits);
+  profile.all_logits = trains || options.all_logits.value_or(profile.all_logits);
+  profile.training = options.training;
   return profile;
 }
 
@@ -271,6 +275,13 @@ std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::ui
 
 bool is_estimate(const ForwardModel& model, const ForwardFigures& figures) {
   return figures.peak.unknown > 0 || (model.graph && !model.graph->unaccounted.empty());
+}
+
+std::uint64_t kept_for_backward(const ForwardModel& model, const ForwardFigures& figures) {
+  const graph::TrainingParts& parts = *model.graph->training;
+  const std::uint64_t alive = figures.usage[parts.backward - 1].activations,
+                      stays = parts.state_bytes + parts.adapter_bytes;
+  return alive > stays ? alive - stays : 0;
 }
 
 std::vector<graph::ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures,

@@ -113,6 +113,7 @@ struct ForwardOptions {
   std::optional<graph::DType> activation = {};
   std::optional<graph::DType> cache = {};
   std::optional<bool> all_logits = {};
+  Training training = {};  // a step of it in the place of a pass, if it trains any weights
   bool operator==(const ForwardOptions&) const = default;
 };
 // The chosen profile with the overrides applied. Throws Error{usage} for an unknown profile, and for types
@@ -143,6 +144,9 @@ std::optional<ForwardFigures> forward_figures(const ForwardModel& model, std::ui
 // Whether the figures of activations are an estimate: sizes are unknown, or the profile does not account for
 // some operators.
 bool is_estimate(const ForwardModel& model, const ForwardFigures& figures);
+
+// Of a training step: the activations that are alive once the loss is there, and wait for the backward pass.
+std::uint64_t kept_for_backward(const ForwardModel& model, const ForwardFigures& figures);
 
 // The activations and temporaries alive during an operator, largest first, without those of 0 bytes.
 std::vector<graph::ValueId> alive_during(const ForwardModel& model, const ForwardFigures& figures,

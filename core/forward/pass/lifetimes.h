@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loadline::forward {
@@ -63,6 +64,45 @@ ForwardPeak forward_peak(const graph::ForwardGraph& graph, std::span<const LaneB
 std::vector<allocators::Allocation> allocations_of(const graph::ForwardGraph& graph,
                                                    std::span<const OpRange> lives,
                                                    std::span<const std::optional<std::uint64_t>> sizes);
+
+// --- A training step: what it trains, and with what.
+
+enum class Optimizer : std::uint8_t {
+  adamw,        // torch.optim.AdamW as it runs on a GPU: over all parameters at once
+  adamw_fused,  // the same in one kernel, as transformers' Trainer asks for it
+  adamw_8bit,   // bitsandbytes' AdamW8bit
+  sgd,          // torch.optim.SGD without momentum
+  momentum,     // the same with momentum
+  adafactor,    // torch.optim.Adafactor
+};
+struct OptimizerRow {
+  std::string_view id;
+  Optimizer optimizer;
+};
+std::span<const OptimizerRow> optimizers();
+// Throws Error{usage} that lists them.
+Optimizer find_optimizer(const std::string& id);
+std::string_view optimizer_id(Optimizer optimizer);
+
+enum class TrainedWeights : std::uint8_t {
+  full,  // all of the model's
+  lora,  // adapters alone, as peft puts them beside linear layers
+};
+std::string_view trained_weights_id(TrainedWeights weights);
+// "full" or "lora". Throws Error{usage} that lists them.
+TrainedWeights find_trained_weights(const std::string& id);
+
+// A step of training in the place of a forward pass: forward, loss, backward, update. As the second step and
+// those behind it run: the optimizer's states are there, and the gradients of the last step are gone.
+struct Training {
+  std::optional<TrainedWeights> weights = {};  // nothing: no training step
+  std::optional<Optimizer> optimizer = {};     // nothing: adamw
+  bool checkpoints = false;  // each layer keeps its input alone, and runs again before its backward pass
+  std::uint64_t rank = 8;    // of adapters
+  // The last parts of the names of the linear layers with adapters: "q_proj". Empty: all but the head.
+  std::vector<std::string> targets = {};
+  bool operator==(const Training&) const = default;
+};
 
 // --- The sizes of a pass: batch, sequence and past, and sizes that the file names itself.
 

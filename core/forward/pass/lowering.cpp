@@ -5,9 +5,11 @@
 #include "core/base/text.h"
 #include "core/forward/family/operators.h"
 #include "core/forward/pass/execution_order.h"
+#include "core/forward/pass/training.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -31,9 +33,7 @@ class Lowering {
         cache_(profile.cache.value_or(model.dtype)) {
     scope_.work = &work_;
     scope_.name = [this](std::string_view name) { return name_value(name); };
-    scope_.call = [this](std::string_view function, std::span<const assets::Datum> arguments) {
-      return call(function, arguments);
-    };
+    scope_.call = std::bind_front(&Lowering::call, this);
   }
 
   graph::ForwardGraph lower() {
@@ -42,16 +42,18 @@ class Lowering {
     total_ = *graph::SizePoly::sum(sequence, past);
     for (const auto& [name, value] : model_.constants) constants_.insert_or_assign(name, value);
     for (const auto& [name, value] : profile_.flags) constants_.insert_or_assign(name, value);
-    constants_.insert_or_assign("B", assets::Datum(graph::SizePoly::symbol(graph::kBatch)));
-    constants_.insert_or_assign("S", assets::Datum(sequence));
-    constants_.insert_or_assign("P", assets::Datum(past));
-    constants_.insert_or_assign("T", assets::Datum(total_));
-    constants_.insert_or_assign("e", assets::Datum(bytes_of(activation_)));
-    constants_.insert_or_assign("ce", assets::Datum(bytes_of(cache_)));
+    const std::pair<const char*, assets::Datum> sizes[] = {{"B", graph::SizePoly::symbol(graph::kBatch)},
+                                                           {"S", sequence},
+                                                           {"P", past},
+                                                           {"T", total_},
+                                                           {"e", bytes_of(activation_)},
+                                                           {"ce", bytes_of(cache_)}};
+    for (const auto& [name, value] : sizes) constants_.insert_or_assign(name, value);
     values_.resize(model_.values.size());
     made_by_.resize(model_.values.size());
     for (std::size_t i = 0; i < model_.inputs.size(); ++i) add_input(i);
     shared_.resize(profile_.shared.size());
+    if (profile_.training.weights) training_.emplace(graph_, profile_, bytes_of(activation_));
     for (std::size_t i = 0, at = output_rows_at(); i < model_.ops.size(); ++i) add_op(model_.ops[i], i == at);
     if (!model_.ops.empty())
       for (const std::uint32_t output : model_.ops.back().outputs) graph_.outputs.push_back(*values_[output]);
@@ -60,6 +62,7 @@ class Lowering {
     if (profile_.hold_block_inputs) hold_block_inputs(graph_, turns_);
     if (profile_.order == OpOrder::inputs_first) put_inputs_first(graph_, early_, in_place_);
     merge_in_place(graph_, in_place_);
+    if (training_) training_->finish(model_.config);
     return std::move(graph_);
   }
 
@@ -93,8 +96,8 @@ class Lowering {
       locals_.insert_or_assign("parts", assets::Datum(parts(op)));
     }
     if (!op.outputs.empty()) {
-      const Sizes& first = *graph_.value(*values_[op.outputs[0]]).shape;
-      locals_.insert_or_assign("o", assets::Datum(first.empty() ? graph::SizePoly(1) : first.back()));
+      const Sizes& made = *graph_.value(*values_[op.outputs[0]]).shape;
+      locals_.insert_or_assign("o", assets::Datum(made.empty() ? graph::SizePoly(1) : made.back()));
     }
   }
 
@@ -247,9 +250,7 @@ class Lowering {
     }
     return sizes;
   }
-  static graph::SizePoly size(std::uint64_t number) {
-    return graph::SizePoly(static_cast<std::int64_t>(number));
-  }
+  static graph::SizePoly size(std::uint64_t n) { return graph::SizePoly(static_cast<std::int64_t>(n)); }
   graph::SizePoly product(const graph::SizePoly& a, const graph::SizePoly& b) const {
     const auto result = graph::SizePoly::product(a, b);
     if (!result) fail("a size becomes too large");
@@ -363,7 +364,11 @@ class Lowering {
       if (result.size() < 2) fail("a cached value has rows, positions and a width");
       (once ? result.front() : result[result.size() - 2]) =
           once ? graph::SizePoly::symbol(graph::kBatch) : positions;
-      out(i, std::move(result), graph::Lane::cache);
+      // a step of training needs no cache; a layer that will run again has none
+      const bool view = training_ && profile_.training.checkpoints;
+      out(i, training_ ? shape(i) : std::move(result),
+          training_ ? graph::Lane::activation : graph::Lane::cache,
+          view ? std::optional(in(i).memory_of.value_or(*values_[op.inputs[i]])) : std::nullopt);
       if (most > 0) windows_.insert_or_assign(op.outputs[i], most);
     }
   }
@@ -475,21 +480,6 @@ class Lowering {
     turns_.push_back(op.turn);
   }
 
-  // Each once: a GGUF file stacks the weights of all experts.
-  static std::vector<graph::TensorId> tensors_of(const BoundOp& op) {
-    std::vector<graph::TensorId> ids;
-    const auto add = [&](graph::TensorId id) {
-      constexpr std::size_t kFew = 8;  // of a stack; an expert's own weight never repeats
-      const auto begin = ids.size() < kFew ? ids.begin() : ids.end() - kFew;
-      if (std::find(begin, ids.end(), id) == ids.end()) ids.push_back(id);
-    };
-    for (const BoundWeight& weight : op.weights) {
-      if (weight.tensor) add(*weight.tensor);
-      for (const graph::TensorId id : weight.companions) add(id);
-    }
-    return ids;
-  }
-
   std::vector<graph::ValueId> temporaries(const BoundOp& op, const std::vector<assets::Expression>& sizes) {
     std::vector<graph::ValueId> ids;
     for (const assets::Expression& expression : sizes) {
@@ -566,6 +556,7 @@ class Lowering {
     if (const auto input = input_number(rule.in_place, scope_))
       in_place_.push_back({graph_.ops.size(), *input});
     if (rule.early.evaluate(scope_).truth()) early_.push_back(static_cast<std::uint32_t>(graph_.ops.size()));
+    if (training_) training_->add(op, scope_, lowered);
     locals_.clear();
   }
 
@@ -589,6 +580,7 @@ class Lowering {
   std::map<std::uint32_t, std::int64_t> windows_;  // of cached values, by number in the BoundModel
   std::set<std::uint32_t> in_heads_;               // values whose rows are seen as heads, by number there
   const BoundOp* op_ = nullptr;
+  std::optional<TrainingStep> training_;
 };
 
 }  // namespace

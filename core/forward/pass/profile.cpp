@@ -46,9 +46,11 @@ OpRule::Step step(const assets::AssetNode& node, std::size_t at) {
 
 OpRule rule(const assets::AssetNode& node) {
   OpRule result;
-  node.as(Kind::object, "an operator")
-      .allow({"before", "kept", "temporaries", "in_place", "without", "until", "view", "returned", "windowed",
-              "stages", "to_end", "output_to_end", "first", "early", "for", "attributes", "steps"});
+  node.as(Kind::object, "an operator").allow({"before",   "kept",   "temporaries", "in_place",
+                                              "without",  "until",  "view",        "returned",
+                                              "windowed", "stages", "to_end",      "output_to_end",
+                                              "first",    "early",  "for",         "attributes",
+                                              "steps",    "saves",  "backward",    "passes"});
   const auto sizes = [&](const char* key) {
     std::vector<assets::Expression> list;
     const assets::AssetNode* const found = node.find(key);
@@ -69,6 +71,9 @@ OpRule rule(const assets::AssetNode& node) {
   result.windowed = assets::find_expression(node, "windowed");
   result.stages = sizes("stages");
   result.to_end = sizes("to_end");
+  if (node.find("saves") != nullptr) result.saves = sizes("saves");
+  result.backward = sizes("backward");
+  result.passes = assets::find_expression(node, "passes");
   result.first = assets::find_expression(node, "first");
   result.early = assets::find_expression(node, "early");
   result.output_to_end = assets::find_expression(node, "output_to_end");

@@ -6,7 +6,9 @@
 //    "cache": "model",          dtype of keys and values
 //    "operators": "asset",      the operators it runs: of an architecture ("asset"), or those that files
 //                               of one format list themselves ("onnx")
-//    "default_for": "gguf",     the format whose models take this profile if the user chooses none
+//    "default_for": "gguf",     the format whose models take this profile if the user chooses none;
+//    "training":
+//                               for a training step
 //    "micro_batch": "512",      new tokens of one pass where a longer text is read piece by piece;
 //                               0: no limit
 //    "logits": "last",          rows of the head's output: "last" token of each sequence, or "all"
@@ -30,7 +32,8 @@
 //    "ops": {"norm": {"temporaries": ["4*n*c"], "in_place": "0", "without": "0",
 //                     "before": ["8*n*c"], "kept": [], "returned": [], "windowed": "S + P",
 //                     "until": "'add'", "view": "0", "stages": ["8*n*c"], "to_end": [],
-//                     "output_to_end": "0", "first": "0", "early": "0"}, ...}}
+//                     "output_to_end": "0", "first": "0", "early": "0",
+//                     "saves": ["'in1'"], "backward": ["4*n*c"], "passes": "0"}, ...}}
 //
 // Expressions of an operator see these names:
 //   B, S, P, T = S + P   the sizes of the pass
@@ -43,6 +46,7 @@
 //   parts                the number of equal parts of its input's width that a norm works on
 //   t, within            the positions that the second input holds, and the window of its cache (0: none)
 //   e, ce                the bytes of an element of an activation, and of the cache
+//   trained              1: the operator's own weights are trained (in `saves` and `backward`)
 //   and the operator's attributes and the names of the asset.
 // Operators listed by a file have the file's names ("Softmax", "com.microsoft.Gelu"). Of their rules only
 // view, in_place, without, temporaries and these apply (lowering.h):
@@ -61,6 +65,7 @@
 #include "core/allocators/allocator_models.h"
 #include "core/assets/expression.h"
 #include "core/forward/pass/execution_order.h"
+#include "core/forward/pass/lifetimes.h"
 #include "core/graph/dtype_and_shape.h"
 
 #include <map>
@@ -96,6 +101,11 @@ struct OpRule {
   std::vector<assets::Expression> stages = {};
   std::vector<assets::Expression> to_end = {};  // bytes each; alive from now to the end of the pass
   assets::Expression output_to_end = {};        // true: the outputs stay alive to the end of the pass
+  // In a training step. What the operator keeps for its backward pass: 'in1', 'in2'... (an input), 'out', or
+  // bytes of its own; 'unknown' makes the step an estimate. Nothing: the profile does not know the operator.
+  std::optional<std::vector<assets::Expression>> saves = {};
+  std::vector<assets::Expression> backward = {};  // bytes each; alive while the gradients are made
+  assets::Expression passes = {};  // true: the gradient of the output is that of each input, without a copy
   // For a cache with a window: the positions that it holds after the pass; empty: min(T, window).
   assets::Expression windowed = {};
   // Of a file's operators.
@@ -136,7 +146,7 @@ struct Profile {
   std::string about = {};
   std::string path = {};
   std::string format = {};        // of the files whose operators it runs; empty: for architectures
-  std::string default_for = {};   // a format
+  std::string default_for = {};   // a format, or "training"
   std::uint64_t micro_batch = 0;  // 0: a text is read in one pass
   std::optional<graph::DType> activation = {};  // nothing: the model's
   std::optional<graph::DType> cache = {};
@@ -152,6 +162,7 @@ struct Profile {
   std::vector<std::pair<std::string, assets::Datum>> flags = {};
   std::map<std::string, OpRule, std::less<>> ops = {};
   FileRules file = {};
+  Training training = {};  // chosen by a request, never by a file
 
   // The rule for an operator; an empty rule if the profile has none.
   const OpRule& rule(std::string_view op) const;

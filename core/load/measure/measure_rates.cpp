@@ -1,11 +1,10 @@
 // Times reads of a temporary file that bypass the page cache, and copies in memory.
-#include "core/load/measure/measure_rates.h"
-
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/io/file_system.h"
 #include "core/io/graph_reader.h"
 #include "core/io/system_memory.h"
+#include "core/load/measure/rehearse.h"
 #include "core/plan/host_machine.h"
 
 #include <algorithm>

@@ -18,6 +18,7 @@ namespace loadline::load {
 namespace {
 
 using Request = LoadRequest;
+using Forward = forward::ForwardOptions;
 using Words = std::vector<std::string>;
 
 template <typename Row>
@@ -43,28 +44,23 @@ Words target_words() {
 }
 Words memory_words() { return {"discrete", "unified"}; }
 Words logits_words() { return {"last", "all"}; }
-// The types whose size is fixed per element.
-Words value_type_words() { return {"f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "i8"}; }
 Words profile_words() {
   return ids_of(std::span<const forward::Profile>(forward::built_in_assets()->profiles));
-}
-
-graph::DType parse_value_type(const std::string& name) {
-  const std::optional<graph::DType> type = graph::dtype_named(name);
-  check_option_choice(type ? graph::dtype_word(*type) : name, value_type_words());
-  return *type;
 }
 constexpr std::string_view kMaxContext = "max";
 Words context_words() { return {std::string(kMaxContext)}; }
 bool all_logits(const std::string& rows) { return rows == "all"; }
 std::string_view logits_word(bool all) { return all ? "all" : "last"; }
 
+Words trained_words() { return {"full", "lora"}; }
+Words optimizer_words() { return ids_of(forward::optimizers()); }
+std::string as_it_is(const std::string& name) { return name; }
+
 Words reader_words() { return {"1", "2", "4", "8", "16", "32", "64"}; }
 
-void set_methods(Request& request, const OptionValue& value) {
-  const auto* const names = std::get_if<Words>(&value);
-  request.methods = names == nullptr ? Words() : *names;
-  for (const std::string& name : request.methods) check_option_choice(name, method_words());
+std::string method_id(const std::string& name) {
+  check_option_choice(name, method_words());
+  return name;
 }
 
 constexpr unsigned bit(LoadUser user) { return 1u << static_cast<unsigned>(user); }
@@ -74,16 +70,10 @@ constexpr unsigned kUpload = bit(LoadUser::upload);
 constexpr unsigned kOnGpu = kPack | kUpload;
 constexpr unsigned kAll = kOnGpu | bit(LoadUser::rehearse);
 
-using load_groups::kFit;
-using load_groups::kPass;
-using load_groups::kPlaces;
-using load_groups::kReads;
-using load_groups::kSettings;
-using load_groups::kSimulated;
-using load_groups::kWhich;
+using namespace load_groups;
 constexpr std::uint64_t kMostCount = INT64_MAX;
 
-constexpr std::array<LoadOption, 37> kOptions = {{
+constexpr std::array<LoadOption, 42> kOptions = {{
     {{.id = "method",
       .group = kWhich,
       .kind = OptionKind::names,
@@ -92,8 +82,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .brief = "load methods to compare",
       .help = "Load methods to compare.",
       .choices = method_words,
-      .access = {[](const Request& r) { return r.methods.empty() ? OptionValue() : OptionValue(r.methods); },
-                 set_methods, true}},
+      .access = access::words<method_id, as_it_is, &Request::methods>},
      kAll,
      {},
      {"ID", "how the model is loaded"}},
@@ -473,7 +462,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .help = "How a framework runs operators: fused, ggml, hf_eager, hf_sdpa, onnxruntime, or your own.",
       .default_text = "onnxruntime for an ONNX file's own operators, ggml for GGUF, else fused",
       .choices = profile_words,
-      .access = access::text<&Request::forward, &forward::ForwardOptions::profile>},
+      .access = access::text<&Request::forward, &Forward::profile>},
      kPack,
      {.needs = "seq,dim,context", .in_context = &in_context::profile}},
     {{.id = "activation_dtype",
@@ -485,8 +474,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .help = "Type of activations: f32, f16, bf16, f8_e4m3, f8_e5m2 or i8.",
       .default_text = "the profile's",
       .choices = value_type_words,
-      .access = access::word<parse_value_type, graph::dtype_word, &Request::forward,
-                             &forward::ForwardOptions::activation>,
+      .access = access::word<parse_value_type, graph::dtype_word, &Request::forward, &Forward::activation>,
       .spelled = graph::spelled_dtype},
      kPack,
      {.needs = "seq,dim,context", .in_context = &in_context::activation_type}},
@@ -499,8 +487,7 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .help = "Type of cached keys and values.",
       .default_text = "the profile's",
       .choices = value_type_words,
-      .access = access::word<parse_value_type, graph::dtype_word, &Request::forward,
-                             &forward::ForwardOptions::cache>,
+      .access = access::word<parse_value_type, graph::dtype_word, &Request::forward, &Forward::cache>,
       .spelled = graph::spelled_dtype},
      kPack,
      {.in_context = &in_context::cache_type}},
@@ -513,10 +500,69 @@ constexpr std::array<LoadOption, 37> kOptions = {{
       .help = "Rows that the head computes: last (of each sequence) or all.",
       .default_text = "the profile's",
       .choices = logits_words,
-      .access =
-          access::word<all_logits, logits_word, &Request::forward, &forward::ForwardOptions::all_logits>},
+      .access = access::word<all_logits, logits_word, &Request::forward, &Forward::all_logits>},
      kPack,
      {.needs = "seq,context", .in_context = &in_context::logits}},
+    {{.id = "train",
+      .group = kTraining,
+      .kind = OptionKind::choice,
+      .title = "Train",
+      .value_name = "WEIGHTS",
+      .brief = "a training step in place of the pass: full, lora",
+      .help = "A training step in place of the forward pass, of all weights (full) or of peft's adapters.",
+      .choices = trained_words,
+      .access = access::word<forward::find_trained_weights, forward::trained_weights_id, &Request::forward,
+                             &Forward::training, &forward::Training::weights>},
+     kPlan,
+     {.needs = "seq"}},
+    {{.id = "optimizer",
+      .group = kTraining,
+      .kind = OptionKind::choice,
+      .title = "Optimizer",
+      .value_name = "ID",
+      .brief = "adamw, adamw_fused, adamw_8bit, sgd, ...",
+      .help = "The optimizer: adamw (torch's, all weights at once), adamw_fused, adamw_8bit (bitsandbytes), "
+              "sgd, momentum (sgd with it) or adafactor (torch's).",
+      .default_text = "adamw",
+      .choices = optimizer_words,
+      .access = access::word<forward::find_optimizer, forward::optimizer_id, &Request::forward,
+                             &Forward::training, &forward::Training::optimizer>},
+     kPlan,
+     {.needs = "train"}},
+    {{.id = "grad_checkpointing",
+      .group = kTraining,
+      .kind = OptionKind::flag,
+      .title = "Gradient checkpoints",
+      .brief = "layers run again for their backward pass",
+      .help = "Each layer keeps its input alone, and runs again before its backward pass.",
+      .access = access::flag<&Request::forward, &Forward::training, &forward::Training::checkpoints>},
+     kPlan,
+     {.needs = "train"}},
+    {{.id = "lora_rank",
+      .group = kTraining,
+      .kind = OptionKind::count,
+      .title = "Rank of adapters",
+      .value_name = "N",
+      .brief = "rank of the adapters of --train lora",
+      .help = "Rank of the adapters that lora trains.",
+      .default_text = "8",
+      .access = access::number<&Request::forward, &Forward::training, &forward::Training::rank>,
+      .least = 1,
+      .most = 65536},
+     kPlan,
+     {.needs = "train"}},
+    {{.id = "lora_targets",
+      .group = kTraining,
+      .kind = OptionKind::names,
+      .title = "Layers with adapters",
+      .value_name = "NAME,...",
+      .brief = "linear layers with adapters: q_proj,v_proj",
+      .help = "Linear layers that get adapters, by the last part of their names.",
+      .default_text = "all but the head",
+      .access = access::words<as_it_is, as_it_is, &Request::forward, &Forward::training,
+                              &forward::Training::targets>},
+     kPlan,
+     {.needs = "train"}},
     {{.id = "allocator",
       .group = kSimulated,
       .kind = OptionKind::choice,

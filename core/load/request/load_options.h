@@ -33,6 +33,7 @@ inline constexpr std::string_view kSettings = "Method settings";
 inline constexpr std::string_view kReads = "Reading";
 inline constexpr std::string_view kPlaces = "Placement";
 inline constexpr std::string_view kPass = "Forward pass";
+inline constexpr std::string_view kTraining = "Training";
 inline constexpr std::string_view kSimulated = "Simulation";
 }  // namespace load_groups
 

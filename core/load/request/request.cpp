@@ -83,6 +83,13 @@ std::vector<std::string> reading_words() {
   return words;
 }
 
+std::vector<std::string> value_type_words() { return {"f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "i8"}; }
+graph::DType parse_value_type(const std::string& name) {
+  const std::optional<graph::DType> type = graph::dtype_named(name);
+  check_option_choice(type ? graph::dtype_word(*type) : name, value_type_words());
+  return *type;
+}
+
 forward::SizeChoice parse_size_choice(const std::string& text) {
   constexpr std::size_t kMostDigits = 12;
   const std::size_t at = text.rfind('=');
@@ -112,6 +119,8 @@ void check_request(const LoadRequest& request) {
   if (int{request.gpu_layers.has_value()} + int{request.auto_map.has_value()} + int{!request.place.empty()} >
       1)
     refuse("weights can be placed by layers, by an automatic map or by rules, not by several of them");
+  if (request.forward.training.weights && (request.past > 0 || request.max_context))
+    refuse("a training step has no tokens before it, and no largest context is looked for");
   if (request.memory == plan::MemoryKind::unified && request.host_budget)
     refuse("unified memory has one budget: the device budget covers the host's share as well");
 }

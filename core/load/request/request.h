@@ -155,6 +155,11 @@ io::FileReading find_reading(std::string_view id);
 std::string_view reading_id(io::FileReading reading);
 std::vector<std::string> reading_words();
 
+// The types of activations and of the cache: those whose size is fixed per element. Throws Error{usage} that
+// lists them.
+graph::DType parse_value_type(const std::string& name);
+std::vector<std::string> value_type_words();
+
 // The size of a dimension that an ONNX file names: "height=224". Throws Error{usage}.
 forward::SizeChoice parse_size_choice(const std::string& text);
 std::string print_size_choice(const forward::SizeChoice& size);
