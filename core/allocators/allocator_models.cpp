@@ -219,8 +219,9 @@ std::uint64_t exact_bytes(std::span<const Allocation> lives) {
   return most;
 }
 
-std::uint64_t best_fit_bytes(std::span<const Allocation> lives, std::uint64_t alignment, Holes::Of equals) {
-  BestFit buffer(0, equals);
+std::uint64_t best_fit_bytes(std::span<const Allocation> lives, std::uint64_t alignment, Holes::Of equals,
+                             Tail tail) {
+  BestFit buffer(0, equals, tail);
   std::uint64_t most = 0;
   std::vector<std::uint64_t> offsets(lives.size());
   const auto allocate = [&](std::size_t i) {
@@ -232,11 +233,13 @@ std::uint64_t best_fit_bytes(std::span<const Allocation> lives, std::uint64_t al
   return most;
 }
 
+// In onnxruntime 1.32 what is free behind the last block is a gap like others, up to the most bytes so far: a
+// value goes there where the gaps before it are larger.
 std::uint64_t pattern_bytes(std::span<const Allocation> lives) {
   constexpr std::uint64_t kAlignment = 256;
   std::vector<Allocation> planned, beside;
   for (const Allocation& life : lives) (life.planned ? planned : beside).push_back(life);
-  return exact_bytes(beside) + best_fit_bytes(planned, kAlignment, Holes::Of::first);
+  return exact_bytes(beside) + best_fit_bytes(planned, kAlignment, Holes::Of::first, Tail::hole);
 }
 
 std::uint64_t torch_bytes(std::span<const Allocation> lives) {
@@ -254,7 +257,7 @@ std::uint64_t reserved_bytes(std::span<const Allocation> lives, AllocatorModel m
   constexpr std::uint64_t kGgmlAlignment = 32;
   switch (model) {
     case AllocatorModel::ggml:
-      return best_fit_bytes(lives, kGgmlAlignment, Holes::Of::last);
+      return best_fit_bytes(lives, kGgmlAlignment, Holes::Of::last, Tail::unused);
     case AllocatorModel::onnxruntime:
       return pattern_bytes(lives);
     case AllocatorModel::torch:

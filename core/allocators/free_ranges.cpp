@@ -39,6 +39,12 @@ Hole Holes::add(Hole hole) {
   return hole;
 }
 
+std::optional<Hole> Holes::ending_at(std::uint64_t end) const {
+  if (by_place_.empty()) return std::nullopt;
+  const Hole last = {by_place_.rbegin()->first, by_place_.rbegin()->second};
+  return last.end() == end ? std::optional(last) : std::nullopt;
+}
+
 void Holes::remove(const Place& place) {
   const auto hole = by_place_.find(place);
   by_size_.erase({hole->second, hole->first});

@@ -38,6 +38,8 @@ class Holes {
   Hole add(Hole hole);
   // Removes the hole that begins at `place`.
   void remove(const Place& place);
+  // The hole that ends at `end`, if one does: nothing may be free behind it.
+  std::optional<Hole> ending_at(std::uint64_t end) const;
   // Size of the largest hole; 0 if there is none.
   std::uint64_t largest() const { return by_size_.empty() ? 0 : by_size_.rbegin()->first; }
 
@@ -48,17 +50,27 @@ class Holes {
 
 // --- Best fit in a range of bytes without an upper end.
 
-// The holes in the used part, and the end of that part; no hole touches the end.
+// What is free behind the last block: not yet used, or a hole up to the highest end so far, which is taken
+// only if no smaller hole is large enough.
+enum class Tail : std::uint8_t { unused, hole };
+
+// The holes in the used part, and the end of that part.
 class BestFit {
  public:
   // Everything from `base` on is unused.
-  explicit BestFit(std::uint64_t base = 0, Holes::Of equals = Holes::Of::first)
-      : end_(base), equals_(equals) {}
+  explicit BestFit(std::uint64_t base = 0, Holes::Of equals = Holes::Of::first, Tail tail = Tail::unused)
+      : end_(base), equals_(equals), tail_(tail) {}
 
-  // The offset of `bytes` in the smallest hole that is large enough, else at the end of the used part.
+  // The offset of `bytes` in the smallest hole that is large enough, else behind the last block.
   std::uint64_t take(std::uint64_t bytes, std::uint64_t alignment = 1) {
     // a hole of this size contains an aligned start at any offset
     const auto hole = holes_.take(bytes + (alignment - 1), equals_);
+    if (!hole) {
+      if (const auto tail = holes_.ending_at(end_)) {
+        holes_.remove(tail->place);
+        end_ = tail->place.offset;
+      }
+    }
     const std::uint64_t from = hole ? hole->place.offset : end_;
     const std::uint64_t start = align_up(from, alignment);
     if (start > from) holes_.add({{0, from}, start - from});
@@ -72,7 +84,7 @@ class BestFit {
 
   void give_back(std::uint64_t offset, std::uint64_t bytes) {
     const Hole hole = holes_.add({{0, offset}, bytes});
-    if (hole.end() != end_) return;
+    if (tail_ == Tail::hole || hole.end() != end_) return;
     holes_.remove(hole.place);  // memory from the end on is unused
     end_ = hole.place.offset;
   }
@@ -83,6 +95,7 @@ class BestFit {
   Holes holes_;
   std::uint64_t end_;
   Holes::Of equals_;
+  Tail tail_;
 };
 
 // --- Allocates offsets inside one range of bytes: best fit, with free neighbors merged.
