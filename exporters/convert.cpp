@@ -195,8 +195,7 @@ std::string absolute_text(const std::string& path) {
 std::optional<FileStamp> stamp(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return FileStamp{absolute_text(path), static_cast<std::uint64_t>(status.st_size),
-                   std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+  return FileStamp{absolute_text(path), static_cast<std::uint64_t>(status.st_size), io::changed_at(status)};
 }
 
 std::string request_text(const BatchJob& job) {

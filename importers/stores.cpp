@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/names/file_names.h"
+#include "core/io/atomic_file.h"
 #include "core/io/file_system.h"
 #include "core/io/source_file.h"
 
@@ -71,8 +72,7 @@ class Lister {
 std::optional<std::uint64_t> look_at(StoredModel& model, const fs::path& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  const std::int64_t changed = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-  model.changed = std::max(model.changed, changed);
+  model.changed = std::max(model.changed, io::changed_at(status));
   return static_cast<std::uint64_t>(status.st_size);
 }
 

@@ -373,10 +373,8 @@ KeptFacts::Key KeptFacts::key_of(const std::string& path, std::uint64_t bytes, s
   if (failed) return {path, bytes, changed};
   struct stat status = {};
   for (const std::filesystem::path& folder : {whole, whole.parent_path()})
-    if (::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-      const std::int64_t time = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-      return {whole.string(), bytes, std::max(changed, time)};
-    }
+    if (::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+      return {whole.string(), bytes, std::max(changed, io::changed_at(status))};
   return {whole.string(), bytes, changed};
 }
 

@@ -36,6 +36,10 @@ std::uint64_t Xxh3::digest() const { return XXH3_64bits_digest(state_.get()); }
 
 void Xxh3::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
+std::int64_t changed_at(const struct stat& status) {
+  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
 // --- pwrite, with the page cache kept small behind it.
 
 void OutputFile::preallocate(std::uint64_t bytes) {

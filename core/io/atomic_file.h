@@ -13,10 +13,12 @@
 #include <string_view>
 
 struct XXH3_state_s;
+struct stat;
 
 namespace loadline::io {
 
-// --- The 64-bit XXH3 checksum of bytes that arrive in pieces.
+// --- What tells two states of a file apart: the 64-bit XXH3 checksum of bytes that arrive in pieces, and a
+// time.
 
 class Xxh3 {
  public:
@@ -30,6 +32,9 @@ class Xxh3 {
   };
   std::unique_ptr<XXH3_state_s, Free> state_;
 };
+
+// When the content last changed, in nanoseconds since 1970.
+std::int64_t changed_at(const struct stat& status);
 
 // --- A file being written: reserved, filled by large writes, and made durable. It knows no name of its own.
 

@@ -32,7 +32,7 @@ SourceState source_state(int file, const std::string& path) {
   if (::fstat(file, &now) != 0) throw system_error(path, "examine", errno);
   SourceState state{.path = path,
                     .bytes = static_cast<std::uint64_t>(now.st_size),
-                    .modified_ns = now.st_mtim.tv_sec * std::int64_t{1'000'000'000} + now.st_mtim.tv_nsec,
+                    .modified_ns = io::changed_at(now),
                     .device = now.st_dev,
                     .inode = now.st_ino};
   int generation = 0;

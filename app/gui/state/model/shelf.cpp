@@ -6,6 +6,7 @@
 #include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/forward/model/known_models.h"
+#include "core/io/atomic_file.h"
 #include "importers/resolve.h"
 
 #include <algorithm>
@@ -58,8 +59,7 @@ importers::StoredModel opened_model(const std::string& path) {
     struct stat status = {};
     if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
     model.bytes += static_cast<std::uint64_t>(status.st_size);
-    model.changed =
-        std::max(model.changed, std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
+    model.changed = std::max(model.changed, io::changed_at(status));
   };
   std::error_code failed;
   std::size_t count = 0;
