@@ -179,12 +179,30 @@ const graph::MetaArray* find_array(const graph::MetaGraph& graph, std::string_vi
   return value == nullptr ? nullptr : std::get_if<graph::MetaArray>(value);
 }
 
+// What kind of vocabulary there is, if only that there is none.
+void note_kind_of_vocabulary(graph::MetaGraph& graph, bool has_tokens) {
+  constexpr std::string_view kKind = "tokenizer.ggml.model";
+  if (graph::find_metadata(graph, kKind) == nullptr) {
+    graph.note(graph::Severity::warning, {}, "llama.cpp refuses a model without the key '{}'", kKind);
+    return;
+  }
+  const std::string* const kind = graph::find_text(graph, kKind);
+  if (kind == nullptr)
+    graph.note(graph::Severity::warning, {}, "llama.cpp refuses '{}': it is no text", kKind);
+  else if (!has_tokens && *kind != "none" && *kind != "no_vocab")
+    graph.note(graph::Severity::warning, {},
+               "llama.cpp refuses a vocabulary of kind '{}' without the key 'tokenizer.ggml.tokens'",
+               safe_display(*kind, 40));
+}
+
 // llama.cpp takes the size of a vocabulary from its list of tokens.
 void note_vocabulary(graph::MetaGraph& graph) {
   const graph::MetaArray* const tokens = find_array(graph, "tokenizer.ggml.tokens");
   const std::string* const architecture = graph::find_text(graph, "general.architecture");
-  if (tokens == nullptr || architecture == nullptr) return;
+  if (architecture == nullptr) return;
   if (graph::find_metadata(graph, *architecture + ".block_count") == nullptr) return;  // no model of its kind
+  note_kind_of_vocabulary(graph, tokens != nullptr);
+  if (tokens == nullptr) return;
   constexpr std::string_view kScores = "tokenizer.ggml.scores", kKinds = "tokenizer.ggml.token_type";
   for (const std::string_view key : {kScores, kKinds}) {
     const graph::MetaArray* const list = find_array(graph, key);

@@ -136,13 +136,25 @@ TEST(Gguf, WhatOnlyOthersRefuseIsNoted) {
   EXPECT_EQ(notes(GgufBuilder().tensor_at("a", {1}, 0, 32).tensor_at("b", {1}, 0, 0).data(64)),
             "warning llama.cpp\n");
   EXPECT_EQ(notes(GgufBuilder().tensor("a", {1}, 0, 4).data(33)), "error m.gguf 33\n");
+  GgufBuilder bare;
+  bare.key("general.architecture", "llama").key("llama.block_count", 1);
+  EXPECT_EQ(notes(bare), "warning llama.cpp 'tokenizer.ggml.model'\n");
+  EXPECT_EQ(notes(GgufBuilder(bare).key("tokenizer.ggml.model", 1)),
+            "warning llama.cpp 'tokenizer.ggml.model'\n");
+  EXPECT_EQ(notes(GgufBuilder(bare).key("tokenizer.ggml.model", "gpt2")),
+            "warning llama.cpp 'gpt2' 'tokenizer.ggml.tokens'\n");
+  EXPECT_EQ(notes(GgufBuilder(bare).key("tokenizer.ggml.model", "none")), "");
   GgufBuilder keys;
-  keys.key("general.architecture", "llama").key("llama.block_count", keys.u64, keys.number(std::uint64_t{1}));
+  keys.key("tokenizer.ggml.model", "none")
+      .key("general.architecture", "llama")
+      .key("llama.block_count", keys.u64, keys.number(std::uint64_t{1}));
   EXPECT_EQ(notes(keys), "warning llama.cpp 'llama.block_count' u64 u32\n");
   keys.key("llama.context_length", keys.i32, keys.number(std::int32_t{8})).key("llama.embedding_length", 8);
   EXPECT_EQ(notes(keys), "warning llama.cpp 'llama.block_count' u64 u32 1\n");
   GgufBuilder tokens;
-  tokens.key("general.architecture", "llama").key("llama.block_count", 1);
+  tokens.key("general.architecture", "llama")
+      .key("llama.block_count", 1)
+      .key("tokenizer.ggml.model", "llama");
   tokens.strings("tokenizer.ggml.tokens", {"a", "b"}).tensor("token_embd.weight", {4, 3}, 0, 48);
   EXPECT_EQ(notes(tokens), "warning llama.cpp 3 2\n");
   tokens.strings("tokenizer.ggml.scores", {"1", "2"});
@@ -186,6 +198,30 @@ TEST(GgufSplit, OpensWholeFromAnyPart) {
   const auto tokens = std::get<graph::MetaArray>(*graph::find_metadata(first, "tokens"));
   EXPECT_EQ(io::read_meta_array(first, tokens, 0, 2),
             (std::vector<graph::MetaValue>{std::string("x"), std::string("y")}));
+}
+
+// As other programs write them: a first part of keys alone, parts with an alignment or an architecture of
+// their own, a name with the ending twice, and the name of a part on a whole file.
+TEST(GgufSplit, PartsNeedNotBeAlike) {
+  const auto with_split = [](GgufBuilder b, std::uint16_t number) {
+    b.key("split.no", b.u16, b.number(number)).key("split.count", b.u16, b.number(std::uint16_t{2}));
+    return b.key("split.tensors.count", b.i32, b.number(std::int32_t{2}));
+  };
+  const GgufBuilder keys = with_split(GgufBuilder().key("general.architecture", "llama"), 0);
+  const GgufBuilder rest = with_split(GgufBuilder().alignment(64).key("general.architecture", "llama"), 1)
+                               .tensor("a", {8}, 0, 32)
+                               .tensor("b", {8}, 0, 32);
+  const TemporaryFolder folder;
+  for (const auto& [name, builder] :
+       {std::pair("m.gguf-00001-of-00002.gguf", keys), std::pair("m.gguf-00002-of-00002.gguf", rest)})
+    write_file(folder / name, builder.bytes());
+  const graph::MetaGraph graph = importers::open_model(folder.path(), {});
+  EXPECT_EQ(graph.tensors.size(), 2u);
+  EXPECT_EQ(graph.metadata.size(), 1u);
+  EXPECT_TRUE(graph.notes.empty());
+  const TemporaryFolder alone;
+  write_file(alone / "moe-00001-of-00013.gguf", GgufBuilder().tensor("a", {8}, 0, 32).bytes());
+  EXPECT_TRUE(importers::open_model(alone.path(), {}).notes.empty()) << "it says nothing of other parts";
 }
 
 TEST(GgufSplit, MissingPartsAreNamed) {

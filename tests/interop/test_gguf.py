@@ -221,6 +221,8 @@ class Gguf(unittest.TestCase):
                    "f64": {"llama.rope.freq_base": ("float64", 1e4)}, "heads": {"llama.attention.head_count": ("uint16", 2)},
                    "epsilon": {"llama.attention.layer_norm_rms_epsilon": ("float64", 1e-5)},
                    "few scores": {"tokenizer.ggml.scores": ("array", [0.5] * 4)},
+                   "no kind": {"tokenizer.ggml.model": None}, "a number for a kind": {"tokenizer.ggml.model": ("uint32", 1)},
+                   "no tokens": dict.fromkeys(("tokenizer.ggml.tokens", "tokenizer.ggml.scores", "tokenizer.ggml.token_type")),
                    "few kinds": {"tokenizer.ggml.token_type": ("array", [1] * 4)},
                    "real kinds": {"tokenizer.ggml.token_type": ("array", [1.0] * 10)},
                    "more tokens": {"tokenizer.ggml.tokens": ("array", ["<unk>", *(f"t{i}" for i in range(19))]),
