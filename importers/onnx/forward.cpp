@@ -20,6 +20,8 @@ std::string kind_of(const std::string& domain, const std::string& type) {
   return is_onnx_domain(domain) ? type : domain + "." + type;
 }
 std::string kind_of(const OnnxNode& node) { return kind_of(node.domain, node.op_type); }
+// What a call and its function have in common.
+using FunctionKey = std::pair<std::string, std::string>;  // kind and overload
 
 // The branch that an If takes when it holds is the first, as graph::body_name() has it.
 std::vector<OnnxGraphId> graphs_in(const OnnxNode& node) {
@@ -69,7 +71,7 @@ class ForwardBuilder {
     if (answer_.graph != nullptr) types_.infer(*answer_.graph);
     for (const auto& property : inferred.properties) unread_.insert(property.first);
     for (const OnnxFunction& function : model.functions)
-      functions_.emplace(kind_of(function.domain, function.name), &function);
+      functions_.emplace(FunctionKey(kind_of(function.domain, function.name), function.overload), &function);
   }
 
   // The result means nothing if unusable() then gives a reason.
@@ -95,8 +97,11 @@ class ForwardBuilder {
   }
 
   const std::string& unusable() const { return unusable_; }
-  // Values inside of functions, of which the file gives no shapes.
-  std::size_t values_of_functions() const { return values_of_functions_; }
+  // Values inside of functions, whose shapes follow from each call: how many, and how many of them have none.
+  struct Inside {
+    std::size_t values = 0, without_shape = 0;
+  };
+  const Inside& inside_functions() const { return inside_functions_; }
 
  private:
   // The types of values by name.
@@ -165,9 +170,15 @@ class ForwardBuilder {
   graph::ValueId make_inner(const std::string& name, Inner& scope) {
     const graph::ValueId id{static_cast<std::uint32_t>(forward_.values.size())};
     forward_.values.push_back(described(name, scope.types));
-    values_of_functions_ += in_functions_ > 0 ? 1 : 0;
+    count_if_inside();
     scope.values[name] = id;
     return id;
+  }
+  // The last value, where it is one of a function.
+  void count_if_inside() {
+    if (in_functions_ == 0) return;
+    ++inside_functions_.values;
+    if (!forward_.values.back().shape) ++inside_functions_.without_shape;
   }
   // Nothing for weights, and for names that use_nested() has reported as unusable.
   std::optional<graph::ValueId> inner_value(const std::string& name, const Inner& scope) const {
@@ -223,6 +234,7 @@ class ForwardBuilder {
       op.attributes.emplace_back(graph::kNotDrawn, std::string(kTooDeep));
       op.temporaries.push_back(graph::ValueId{static_cast<std::uint32_t>(forward_.values.size())});
       forward_.values.push_back({.name = "a graph in it", .lane = graph::Lane::temporary});
+      count_if_inside();
       return;
     }
     Inner scope = {.outer = outer};
@@ -265,7 +277,8 @@ class ForwardBuilder {
   // What the file says about an operator that it defines itself, once for each call. For people: the pass
   // runs the call as one operator.
   void add_function(const OnnxNode& node, const Inner* outer, std::size_t depth, graph::Op& op) {
-    const auto found = functions_.empty() ? functions_.end() : functions_.find(op.kind);
+    const auto found =
+        functions_.empty() ? functions_.end() : functions_.find(FunctionKey(op.kind, node.overload));
     if (found == functions_.end()) return;
     const OnnxFunction& function = *found->second;
     const OnnxGraph& graph = model_[function.body];
@@ -468,8 +481,9 @@ class ForwardBuilder {
   Answer answer_;
   graph::TextViewMap<OnnxSparse> weights_;
   graph::TextViewMap<graph::ValueId> values_;
-  std::map<std::string, const OnnxFunction*, std::less<>> functions_;  // by the kind of their calls
-  std::size_t in_functions_ = 0, values_of_functions_ = 0, nodes_of_functions_ = 0;
+  std::map<FunctionKey, const OnnxFunction*> functions_;
+  Inside inside_functions_;
+  std::size_t in_functions_ = 0, nodes_of_functions_ = 0;
   std::size_t bytes_of_functions_ = 0;
   std::map<OnnxGraphId, Amount> amounts_below_;              // of functions
   std::set<std::string, std::less<>> unread_, unaccounted_;  // "Resize.axes"
@@ -530,12 +544,12 @@ void add_forward(const OnnxModel& model, const std::vector<std::optional<graph::
                guessed);
   graph.forward = std::move(forward);
   const std::vector<graph::Value>& values = graph.forward->values;
-  const std::size_t left = builder.values_of_functions();
+  const auto left = builder.inside_functions();
   const auto unknown =
       static_cast<std::size_t>(std::ranges::count_if(values, [](const graph::Value& v) { return !v.shape; }));
-  if (unknown > left)
-    graph.note(graph::Severity::info, {}, "the shapes of {} of {} values are unknown{}{}", unknown - left,
-               values.size() - left,
+  if (unknown > left.without_shape)
+    graph.note(graph::Severity::info, {}, "the shapes of {} of {} values are unknown{}{}",
+               unknown - left.without_shape, values.size() - left.values,
                graph.forward->unaccounted.empty() ? "" : "; shape inference does not know ",
                join_names(graph.forward->unaccounted, 5));
 }

@@ -73,7 +73,8 @@ struct OnnxNode {
   std::string name;
   std::string op_type;
   std::string domain;
-  std::string doc;  // its beginning
+  std::string overload;  // of the function that it calls
+  std::string doc;       // its beginning
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::vector<OnnxAttribute> attributes;
@@ -109,6 +110,7 @@ struct OnnxGraph {
 
 struct OnnxFunction {
   std::string name, domain;
+  std::string overload;  // tells functions of one name apart
   std::vector<std::string> inputs, outputs;
   OnnxGraphId body{};                     // nodes only
   std::vector<OnnxAttribute> attributes;  // defaults

@@ -33,7 +33,8 @@ class Namer {
     if (model_.graph) add_graph(*model_.graph, "");
     visit_all();  // the graph itself first: its names stay as they are
     for (const OnnxFunction& function : model_.functions) {
-      const std::string path = function.name + "/";
+      const std::string overload = function.overload.empty() ? "" : ":" + function.overload;
+      const std::string path = function.name + overload + "/";
       for (const OnnxAttribute& attribute : function.attributes) name_attribute(attribute, path);
       add_graph(function.body, path);
     }

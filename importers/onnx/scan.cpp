@@ -137,9 +137,10 @@ void OnnxScanner::take(OnnxFunction& function, const io::WireField& field) {
     case length_tag(10):
       return kept_text(field, function.domain);
     case length_tag(6):
-    case length_tag(13):
       if (emitting()) skeleton_.text(field.tag, text(field));
       return;
+    case length_tag(13):
+      return kept_text(field, function.overload);
     case length_tag(7):
       return enter(field, &add(graph(function.body)->nodes));
     case length_tag(9):
@@ -176,8 +177,7 @@ void OnnxScanner::take(OnnxNode& node, const io::WireField& field) {
     case length_tag(7):
       return kept_text(field, node.domain);
     case length_tag(8):
-      if (emitting()) skeleton_.text(field.tag, text(field));
-      return;
+      return kept_text(field, node.overload);
     default:
       return;
   }

@@ -834,6 +834,47 @@ TEST(OnnxForward, FunctionsAreInsideOfTheirCalls) {
         << "values of functions are not counted: " << note.text;
 }
 
+TEST(OnnxForward, OverloadsTellFunctionsOfOneNameApart) {
+  std::string functions;
+  for (const auto& [overload, kind] : {std::pair("one", "Relu"), std::pair("two", "Neg")})
+    functions += Proto()
+                     .text(25, Proto()
+                                   .text(1, "f")
+                                   .text(4, "i")
+                                   .text(5, "o")
+                                   .text(7, node(kind, {"i"}, {"o"}))
+                                   .text(10, "f")
+                                   .text(13, overload))
+                     .bytes();
+  const graph::MetaGraph graph =
+      read_plain(model(Proto()
+                           .text(kNode, node("f", {"x"}, {"y"}, "", "f").text(8, "two"))
+                           .text(kNode, node("f", {"y"}, {"z"}, "", "f").text(8, "one"))
+                           .text(kNode, node("f", {"z"}, {"u"}, "", "f"))
+                           .text(kInput, value("x", kFloat, {"8"}))) +
+                 functions);
+  const graph::ForwardGraph& forward = *graph.forward;
+  ASSERT_EQ(forward.ops.size(), 3u);
+  ASSERT_EQ(forward.bodies.size(), 2u);
+  EXPECT_EQ(forward.bodies.at(forward.ops[0].bodies.at(0)).ops.at(0).kind, "Neg");
+  EXPECT_EQ(forward.bodies.at(forward.ops[1].bodies.at(0)).ops.at(0).kind, "Relu");
+  EXPECT_TRUE(forward.ops[2].bodies.empty()) << "no function has no overload";
+}
+
+// A value in a graph inside a function may have a shape: it is neither among the unknown nor taken off them.
+TEST(OnnxForward, ValuesOfFunctionsAreNotAmongTheUnknown) {
+  const Proto branch =
+      Proto().text(kNode, node("Relu", {"c"}, {"r"})).text(kOutput, value("r", kFloat, {"8"}));
+  const Proto choice = node("If", {"c"}, {"o"}).text(5, attribute_graph("then_branch", branch));
+  const std::string function =
+      Proto().text(25, Proto().text(1, "f").text(4, "c").text(5, "o").text(7, choice).text(10, "f")).bytes();
+  const graph::MetaGraph graph = read_plain(
+      model(Proto().text(kNode, node("f", {"c"}, {"y"}, "", "f")).text(kInput, value("c", kFloat, {"8"}))) +
+      function);
+  ASSERT_EQ(graph.notes.size(), 1u);
+  EXPECT_EQ(graph.notes[0].text, "the shapes of 1 of 2 values are unknown");
+}
+
 // What stands in graphs inside a function counts, too, and so do the letters of names.
 TEST(OnnxForward, FunctionsAreLeftOutWhereTheyAreTooMuch) {
   const auto drawn_calls = [](const Proto& inside, std::size_t calls) {
