@@ -393,6 +393,20 @@ TEST_F(Keyboard, every_row_of_the_menus_of_the_graph_is_an_action) {
     EXPECT_NO_THROW(run_offer(workspace_, offer)) << offer.title;
 }
 
+TEST_F(Keyboard, names_with_the_sign_for_going_inside_are_found) {
+  auto graph = std::make_shared<graph::MetaGraph>(*branching_graph());
+  for (graph::Op& op : graph->forward->ops)
+    if (op.name == "choose") op.name = "a > choose";
+  workspace_.show(std::move(graph), "");
+  app_.settle();
+  for (const auto& [path, depth] : {std::pair("a > choose", 0u), std::pair("a > choose >", 1u),
+                                    std::pair("a > choose > else_branch", 1u)}) {
+    document().forward.inside.clear();
+    ASSERT_NO_THROW(find_action("graph")->run(workspace_, path)) << path;
+    EXPECT_EQ(document().forward.inside.size(), depth) << path;
+  }
+}
+
 TEST_F(Keyboard, a_constant_is_shown_by_what_uses_it) {
   workspace_.show(branching_graph(), "");
   app_.settle();

@@ -127,6 +127,21 @@ void show_operators(Workspace& workspace, const std::string& view) {
   workspace.settings.operators_as_list = position(view, kViews, "view") == 1;
 }
 
+// Where " >" ends the name of the operator that is gone into; npos for a path that goes into none. Names may
+// have that in them, too.
+std::size_t end_of_holder(const graph::ForwardGraph& forward, const std::string& path) {
+  constexpr std::string_view kInside = " >";
+  if (view::operator_called(forward, path)) return std::string::npos;
+  std::size_t last = std::string::npos;
+  for (std::size_t at = path.rfind(kInside); at != std::string::npos;
+       at = at == 0 ? std::string::npos : path.rfind(kInside, at - 1)) {
+    if (at + kInside.size() < path.size() && path[at + kInside.size()] != ' ') continue;
+    if (view::operator_called(forward, path.substr(0, at))) return at;
+    if (last == std::string::npos) last = at;
+  }
+  return last;
+}
+
 // "" or "." for the model; else the name of a module with operators, as the head of the graph spells it, or
 // of an operator, which is then selected. "NAME > MODULE" is a module inside of what an operator holds, and
 // "NAME >" all of that.
@@ -135,9 +150,8 @@ void show_graph(Workspace& workspace, const std::string& path) {
   if (!has_operators(workspace)) refuse("the operators of this model are unknown");
   Document& document = workspace.document();
   const ForwardScene& scene = *document.forward.scene.value();
-  constexpr std::string_view kInside = " >";
-  const std::size_t inside = path.rfind(kInside);
-  const bool goes_in = inside != std::string::npos && (inside + 2 == path.size() || path[inside + 2] == ' ');
+  const std::size_t inside = end_of_holder(*scene.drawn(), path);
+  const bool goes_in = inside != std::string::npos;
   if (!goes_in) {
     if (const auto module = view::module_called(scene.drawn_tree(), path == "." ? "" : path)) {
       document.forward.inside.clear();

@@ -291,6 +291,13 @@ void copy_rows(std::vector<Offer>& offers, const std::string& name, const std::s
   offers.push_back({"Copy as text", {{"copy-words", text}}, name.empty()});
 }
 
+// What the filter itself reads in a name stands as any character.
+std::string as_pattern(std::string name) {
+  for (char& c : name)
+    if (std::string_view("\",*").find(c) != std::string_view::npos) c = '?';
+  return name;
+}
+
 }  // namespace
 
 AskedMenu menu_of_module(const Document& document, const GraphLevel& level, graph::OpNodeId module) {
@@ -320,8 +327,8 @@ AskedMenu menu_of_module(const Document& document, const GraphLevel& level, grap
   const std::optional<graph::NodeId> found = find_module(*document.model, tensors);
   if (found && level.inside.empty() && document.model->tree.node(*found).bytes >= node.weight_bytes) {
     menu.offers.push_back({"Show its weights in the map", {{"zoom", tensors}, {"panel", "map"}}, true});
-    menu.offers.push_back(
-        {"Show its tensors in the table", {{"filter", "\"name:" + tensors + ".*\""}, {"panel", "tensors"}}});
+    menu.offers.push_back({"Show its tensors in the table",
+                           {{"filter", "\"name:" + as_pattern(tensors) + ".*\""}, {"panel", "tensors"}}});
     menu.offers.push_back(
         {"Show its weights in the files", {{"select-module", tensors}, {"panel", "bytes"}}});
     menu.offers.push_back({"Load its weights first", {{"load-first", tensors}}});
