@@ -410,17 +410,15 @@ GgufTokens xlm_roberta_tokens(const ModelTokenizer& model, const Tokenizer& toke
 }
 
 bool merges_matter(const Tokenizer& tokenizer) {
-  Tokenizer merging = tokenizer;
-  merging.ignore_merges = false;
-  const auto model = word_model(merging);
+  const auto model = merging_model(tokenizer);
   std::set<std::uint32_t> added;
-  for (const AddedToken& token : merging.added) added.insert(token.id);
+  for (const AddedToken& token : tokenizer.added) added.insert(token.id);
   std::vector<std::uint32_t> ids;
-  return std::ranges::any_of(merging.pieces, [&](const VocabularyPiece& piece) {
+  return std::ranges::any_of(tokenizer.pieces, [&](const VocabularyPiece& piece) {
     if (added.contains(piece.id)) return false;
     ids.clear();
     model->encode(piece.text, ids);
-    return ids != std::vector{piece.id};
+    return ids.size() != 1 || ids.front() != piece.id;
   });
 }
 

@@ -7,6 +7,7 @@
 #include "core/tokenizer/unicode.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <queue>
@@ -87,7 +88,8 @@ const std::string* Vocabulary::text(std::uint32_t id) const {
   return &found->text;
 }
 
-// --- Joins neighboring symbols, the most important pair first, in n log n steps.
+// --- Joins neighboring symbols, the most important pair first: in n log n steps, or, of few symbols, by
+// looking at all that are left.
 
 namespace {
 
@@ -96,9 +98,39 @@ struct MergeRule {
   std::uint32_t joined = 0;
 };
 
+// Nearly all words have no more symbols. A queue would take longer, by its allocations alone.
+constexpr std::size_t kFewSymbols = 32;
+
+template <typename Rule>
+void merge_few(std::vector<std::uint32_t>& symbols, Rule rule) {
+  constexpr MergeRule kNoRule = {UINT32_MAX, UINT32_MAX};
+  std::array<MergeRule, kFewSymbols> rules;  // of each symbol with the next one
+  std::size_t count = symbols.size();
+  const auto find = [&](std::size_t left) {
+    rules[left] = rule(symbols[left], symbols[left + 1]).value_or(kNoRule);
+  };
+  for (std::size_t i = 0; i + 1 < count; ++i) find(i);
+  while (count > 1) {
+    const auto end = rules.begin() + static_cast<std::ptrdiff_t>(count) - 1;
+    const auto best = std::ranges::min_element(rules.begin(), end, {}, &MergeRule::rank);
+    if (best->joined == kNoRule.joined) break;
+    const auto left = static_cast<std::size_t>(best - rules.begin());
+    symbols[left] = best->joined;
+    std::copy(symbols.begin() + static_cast<std::ptrdiff_t>(left) + 2,
+              symbols.begin() + static_cast<std::ptrdiff_t>(count),
+              symbols.begin() + static_cast<std::ptrdiff_t>(left) + 1);
+    std::copy(best + 1, end, best);
+    --count;
+    if (left > 0) find(left - 1);
+    if (left + 1 < count) find(left);
+  }
+  symbols.resize(count);
+}
+
 // `rule(left, right)` gives the rule for a pair of symbols, or nothing. `symbols` becomes what stays.
 template <typename Rule>
 void merge_pairs(std::vector<std::uint32_t>& symbols, Rule rule) {
+  if (symbols.size() <= kFewSymbols) return merge_few(symbols, rule);
   struct Link {
     std::size_t previous, next;
     bool gone;
@@ -156,7 +188,8 @@ namespace {
 
 class Bpe final : public WordModel {
  public:
-  explicit Bpe(const Tokenizer& tokenizer) : tokenizer_(tokenizer), vocabulary_(tokenizer) {
+  Bpe(const Tokenizer& tokenizer, bool ignores_merges)
+      : tokenizer_(tokenizer), vocabulary_(tokenizer), ignores_merges_(ignores_merges) {
     if (tokenizer.unknown) unknown_ = vocabulary_.id(*tokenizer.unknown);
     merges_.reserve(tokenizer.merges.size());
     for (std::size_t rank = 0; rank < tokenizer.merges.size(); ++rank) {
@@ -172,7 +205,7 @@ class Bpe final : public WordModel {
 
   void encode(std::string_view word, std::vector<std::uint32_t>& ids) const override {
     if (word.empty()) return;
-    if (tokenizer_.ignore_merges) {
+    if (ignores_merges_) {
       if (const auto id = vocabulary_.id(word)) return ids.push_back(*id);
     }
     std::vector<std::uint32_t> symbols = characters(word);
@@ -250,6 +283,7 @@ class Bpe final : public WordModel {
 
   const Tokenizer& tokenizer_;
   Vocabulary vocabulary_;
+  bool ignores_merges_;  // of a word that is a piece
   std::optional<std::uint32_t> unknown_;
   std::unordered_map<std::uint64_t, Rule> merges_;
 };
@@ -299,13 +333,17 @@ class WordPiece final : public WordModel {
 std::unique_ptr<WordModel> word_model(const Tokenizer& tokenizer) {
   switch (tokenizer.kind) {
     case VocabularyKind::bpe:
-      return std::make_unique<Bpe>(tokenizer);
+      return std::make_unique<Bpe>(tokenizer, tokenizer.ignore_merges);
     case VocabularyKind::wordpiece:
       return std::make_unique<WordPiece>(tokenizer);
     default:
       throw Error(ErrorCode::usage, "{}: {} vocabularies are not encoded", tokenizer.file,
                   vocabulary_kind_name(tokenizer.kind));
   }
+}
+
+std::unique_ptr<WordModel> merging_model(const Tokenizer& tokenizer) {
+  return std::make_unique<Bpe>(tokenizer, false);
 }
 
 }  // namespace loadline::tokenizer

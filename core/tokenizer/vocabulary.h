@@ -75,5 +75,7 @@ class WordModel {
 // The model of a tokenizer.json, which must outlive it. Throws Error{malformed}, naming the file, for merges
 // of pieces that the vocabulary does not have, and Error{usage} for a kind that is neither BPE nor WordPiece.
 std::unique_ptr<WordModel> word_model(const Tokenizer& tokenizer);
+// That of a BPE vocabulary as if its ignore_merges were false: only merges make pieces.
+std::unique_ptr<WordModel> merging_model(const Tokenizer& tokenizer);
 
 }  // namespace loadline::tokenizer
