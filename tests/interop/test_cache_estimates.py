@@ -1,7 +1,9 @@
 """Caches of families that Loadline does not describe: its estimate beside what the caches of transformers hold, of
-small models in bfloat16 on torch's meta device."""
+small models in bfloat16 on torch's meta device. LOADLINE_ALL_TYPES=1 adds every type that transformers has, in its usual size."""
 
+import collections
 import json
+import os
 import pathlib
 import tempfile
 import unittest
@@ -25,7 +27,7 @@ MAMBA = dict(mamba_n_heads=8, mamba_d_head=16, mamba_d_state=8, mamba_n_groups=1
 GEMMA = dict(num_hidden_layers=12, head_dim=16, sliding_window=128, hidden_size_per_layer_input=16,
              vocab_size_per_layer_input=320)
 
-# model type: settings
+# model type: settings; None leaves out one of the above
 CASES = {
     "qwen3_5_text": DELTA, "qwen3_next": dict(DELTA, **EXPERTS), "qwen3_5_moe_text": dict(DELTA, **EXPERTS),
     "gemma4_text": dict(GEMMA, global_head_dim=32), "afmoe": dict(head_dim=16, sliding_window=128),
@@ -37,6 +39,9 @@ CASES = {
     "bamba": dict(MAMBA, attn_layer_indices=[2, 6]), "glm4_moe_lite": LATENT, "cohere2": dict(sliding_window=128),
     "minimax": dict(head_dim=16, num_local_experts=2, num_experts_per_tok=1), "olmo3": dict(sliding_window=128),
     "deepseek_v4": dict(head_dim=32), "phimoe": dict(sliding_window=128), "stablelm": {}, "cohere": {}, "starcoder2": {},
+    "prophetnet": dict(num_hidden_layers=None, num_attention_heads=None, num_key_value_heads=None, intermediate_size=None,
+                       num_encoder_layers=2, num_decoder_layers=3, num_encoder_attention_heads=2, num_decoder_attention_heads=4,
+                       encoder_ffn_dim=96, decoder_ffn_dim=96),
     "gpt_bigcode": dict(n_embd=64, n_layer=4, n_head=4, n_positions=4096),
 }
 # families that Loadline describes, whose states do not grow: equal
@@ -77,7 +82,8 @@ class CacheEstimates(unittest.TestCase):
         judged = 0
         for kind, more in CASES.items():
             try:
-                config = transformers.AutoConfig.for_model(kind, **dict(SMALL, **more))
+                settings = {name: value for name, value in dict(SMALL, **more).items() if value is not None}
+                config = transformers.AutoConfig.for_model(kind, **settings)
                 with torch.device("meta"):
                     model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
             except (ValueError, KeyError, TypeError) as error:
@@ -130,6 +136,54 @@ class CacheEstimates(unittest.TestCase):
                 judged += 1
         print(f"  {judged} configurations of encoders and decoders")
         self.assertGreater(judged, 50)
+
+    @unittest.skipUnless(os.environ.get("LOADLINE_ALL_TYPES"), "takes a quarter of an hour: LOADLINE_ALL_TYPES=1")
+    def test_all_types(self):
+        """As each type's own configuration has it, judged wherever a text alone can be read on the meta device."""
+        from transformers.models.auto import modeling_auto as auto
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+        tables = (auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+                  auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES, auto.MODEL_MAPPING_NAMES)
+        transformers.logging.set_verbosity_error()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path, tokens, verdicts = pathlib.Path(folder.name), 128, {}
+        ids = torch.zeros((1, tokens), dtype=torch.long, device="meta")
+        for kind in sorted(set(CONFIG_MAPPING_NAMES) - {"dia"}):  # whose sound has channels: a test of its own
+            names = next((table[kind] for table in tables if kind in table), None)
+            if names is None:
+                continue
+            try:
+                config = transformers.AutoConfig.for_model(kind)
+                made = getattr(transformers, names if isinstance(names, str) else names[0])
+                with torch.device("meta"):
+                    model = made._from_config(config, dtype=torch.bfloat16, attn_implementation="eager").eval()
+                texts = {"input_ids": ids, **({"decoder_input_ids": ids} if config.is_encoder_decoder else {})}
+                with torch.no_grad():
+                    out = model(**texts, use_cache=True)
+            except Exception:  # needs pictures or sounds, or what a device without numbers cannot do
+                continue
+            cache = next((value for value in (getattr(out, name, None) for name in ("past_key_values", "cache_params", "state"))
+                          if value is not None), None)
+            right = 0 if cache is None else held(cache, set())
+            if right == 0:
+                continue
+            model.config.architectures = [made.__name__]
+            model.config.save_pretrained(path)
+            save_file({"model.x.weight": torch.zeros(8, 8, dtype=torch.bfloat16)}, path / "model.safetensors")
+            told = json.loads(loadline("plan", path, "--method", "staged_ring", "--seq", 1, "--past", tokens - 1,
+                                       "--cache-dtype", "bf16", "--json"))["forward"]
+            most, least = told.get("kv_bytes"), told.get("kv_bytes_least", told.get("kv_bytes"))
+            if most is None:
+                verdicts[kind] = "no figure"
+            elif abs(most / right - 1) <= 0.01 and least >= right * 0.99:
+                verdicts[kind] = "within 1 %"
+            else:
+                verdicts[kind] = "a range that holds it" if least <= right * 1.01 and most >= right * 0.99 else (least, most, right)
+        counts = collections.Counter(verdict if isinstance(verdict, str) else "wrong" for verdict in verdicts.values())
+        print(f"  {len(verdicts)} types with a cache: {dict(counts)}")
+        self.assertGreater(counts["within 1 %"], 150)
+        self.assertEqual({kind: verdict for kind, verdict in verdicts.items() if not isinstance(verdict, str)}, {})
 
     def test_speech_of_several_channels(self):
         """Dia decodes a token in nine channels at once, which are no further tokens; its text has heads of another number."""

@@ -45,11 +45,13 @@ class LayerSizes {
   bool has_encoder() const { return decodes_; }
   // Heads that attend; 0 if no setting tells.
   std::uint64_t heads(std::uint64_t i) const {
-    if (const auto own = decodes_ ? settings_.number({"decoder_attention_heads"}, i) : std::nullopt)
+    if (const auto own = decodes_
+                             ? settings_.number({"decoder_attention_heads", "num_decoder_attention_heads"}, i)
+                             : std::nullopt)
       return *own;
     return settings_
         .number({"num_attention_heads", "n_head", "num_heads", "n_heads", "H", "attention_heads",
-                 "decoder_attention_heads"},
+                 "decoder_attention_heads", "num_decoder_attention_heads"},
                 i)
         .value_or(0);
   }

@@ -8,8 +8,8 @@ namespace loadline::forward {
 std::uint64_t layers_of(const Settings& settings) {
   if (settings.on("is_encoder_decoder") || settings.on("root.is_encoder_decoder"))
     if (const auto own = settings.number({"num_decoder_layers", "decoder_layers"})) return *own;
-  if (const auto count = settings.number(
-          {"num_hidden_layers", "n_layer", "num_layers", "n_layers", "L", "decoder_layers", "layers"}))
+  if (const auto count = settings.number({"num_hidden_layers", "n_layer", "num_layers", "n_layers", "L",
+                                          "decoder_layers", "num_decoder_layers", "layers"}))
     return *count;
   for (const char* const key : {"layer_types", "layers_block_type"})
     if (const auto* const words = settings.list(key)) return words->size();
