@@ -192,7 +192,7 @@ importers::StorePlaces places_of(const Context& context, const ModelsFlags& flag
   return {.folders = flags.folders};
 }
 
-// "512", or "512 in a context of 32,768".
+// "with a prompt of 512 tokens", or "with a context of 32,768 tokens", whose last 512 are the prompt.
 std::string tokens_words(const report::RunQuestion& question) {
   const std::uint64_t prompt = question.request().sequence;
   return question.tokens() == prompt
@@ -275,6 +275,9 @@ int list(const Context& context, const ModelsFlags& flags) {
     return kDone;
   }
   print_table(context, question, models);
+  if (question.request().sequence < question.prompt)
+    fmt::print("The prompt is {} and not {}: the context holds no more.\n",
+               counted(question.request().sequence, "token"), format_grouped(question.prompt));
   const load::LoadRequest asked = question.request();
   const std::string past = asked.past > 0 ? fmt::format(" --past {}", asked.past) : "";
   fmt::print(
