@@ -211,7 +211,8 @@ void find_better(ModelRow& row, const graph::MetaGraph& graph, const load::LoadR
   if (tried.models.back().verdict.fits())
     row.better = std::move(tried.models.back());
   else
-    row.no_better = fmt::format("none of {} to {} runs", kQuantizations[0], *std::rbegin(kQuantizations));
+    row.no_better =
+        fmt::format("no quantization runs: the smallest has {}", format_bytes(tried.models.back().bytes));
 }
 
 // --- The row.

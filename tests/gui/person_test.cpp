@@ -567,7 +567,7 @@ TEST_F(AtTheWindow, asks_the_start_page_what_runs_with_many_tokens) {
   person_.type("100k");
   person_.press("Return");
   SOON(workspace().settings.context == 102'400);
-  SOON(person_.sees("0 of 2 models run with a context of 102,400 tokens"));
+  SOON(person_.sees("0 of 2 models run on this machine") && person_.sees("with a context of 102,400 tokens"));
   // what can be done with a row
   person_.click("second", 0, {"3"});
   person_.click("Keep as a favorite");

@@ -955,7 +955,11 @@ TEST(Shelf, FiltersAndSortsItsRows) {
   models.push_back(unread);
   using Rows = std::vector<std::size_t>;
   ShelfView view;
-  EXPECT_EQ(shelf_rows(models, view), (Rows{0, 1, 2, 3}));
+  EXPECT_EQ(shelf_rows(models, view), (Rows{0, 2, 1, 3})) << "while one is read, by size";
+  EXPECT_EQ(shelf_rows(std::span(models).first(3), view), (Rows{1, 2, 0})) << "what runs, then the others";
+  models[0].recent = true;
+  EXPECT_EQ(shelf_rows(std::span(models).first(3), view), (Rows{0, 1, 2})) << "recent ones first";
+  models[0].recent = false;
   view.by = ShelfColumn::name;
   EXPECT_EQ(shelf_rows(models, view), (Rows{2, 1, 0, 3})) << "numbers count as numbers";
   view.ascending = false;

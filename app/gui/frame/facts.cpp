@@ -108,8 +108,10 @@ class FactsOf {
                 {"files",
                  "Files",
                  std::uint64_t{files},
-                 {fmt::format("{}, {}", counted(files, "file"), format_bytes(model_.disk_bytes))}},
-                {"", "", {}, {"What you select is marked in every view."}, "", Fact::Form::paragraph}};
+                 {fmt::format("{}, {}", counted(files, "file"), format_bytes(model_.disk_bytes))}}};
+    if (document_.history.count() == 0)  // once somebody has selected anything, they have seen it
+      of.facts.push_back(
+          {"", "", {}, {"What you select is marked in every view."}, "", Fact::Form::paragraph});
     return of;
   }
 
@@ -499,6 +501,13 @@ std::string facts_text(const SelectionFacts& facts, CopyForm form) {
                                        : fmt::format("{}: {}\n", fact.id, words);
   }
   return form == CopyForm::json ? dumped(json, 2) + "\n" : text;
+}
+
+std::string type_title(std::string_view policy) {
+  std::string title(policy);
+  for (char& c : title)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return title;
 }
 
 }  // namespace loadline::gui

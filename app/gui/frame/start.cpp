@@ -1,5 +1,6 @@
 // The start page, shown while no model is open.
 #include "app/gui/frame/actions.h"
+#include "app/gui/frame/facts.h"
 #include "app/gui/frame/gui_app.h"
 #include "app/gui/panels/panels.h"
 #include "app/gui/parts/widgets.h"
@@ -42,11 +43,15 @@ ImU32 state_color(const Ui& ui, report::RunVerdict::State state) {
   }
 }
 
-float button_width(const Ui& ui) { return text_width("Convert") + 2 * ui.px(10); }
+constexpr float kBetweenButtons = 6;
+float buttons_of_row(const Ui& ui) {
+  return text_width("Open") + text_width("Convert") + 4 * ImGui::GetStyle().FramePadding.x +
+         ui.px(kBetweenButtons);
+}
 
 // The columns of the models, in pixels from the left edge of a row; a width of 0: there is no room for it.
 struct Columns {
-  float name = 0, size = 0, verdict = 0, context = 0, used = 0, convert = 0;
+  float name = 0, size = 0, verdict = 0, context = 0, used = 0, buttons = 0;
   float name_width = 0, size_width = 0, verdict_width = 0, context_width = 0, used_width = 0;
 };
 
@@ -55,12 +60,12 @@ Columns columns_in(const Ui& ui, float width) {
   const float gap = ui.px(14);
   Columns columns;
   columns.name = ui.px(10 + float(report::kThumbWidth) + 14);
-  columns.convert = width - button_width(ui) - ui.px(10);
+  columns.buttons = width - buttons_of_row(ui) - ui.px(10);
   columns.size_width = ui.px(78);
   columns.context_width = ui.px(72);
   columns.used_width = ui.px(84);
   const auto spare = [&] {
-    float taken = columns.name + gap + (width - columns.convert);
+    float taken = columns.name + gap + (width - columns.buttons);
     for (const float column : {columns.size_width, columns.context_width, columns.used_width})
       if (column > 0) taken += column + gap;
     return width - taken - gap;
@@ -106,15 +111,17 @@ class StartPanel final : public Panel {
     const bool roomy = room.y >= ui.px(kLeastRoomy);
     const float width = std::min(ui.px(1560), room.x - ui.px(48)), left = (room.x - width) / 2;
     float y = ui.px(roomy ? 26 : 12);
-    const float words_width = width - buttons_width(ui);
-    const auto line = [&](ImFont* font, ImU32 color, std::string_view words) {
-      const FontScope scope(font);
-      ImGui::SetCursorScreenPos(origin + ImVec2{left, y});
-      text_colored(color, elided(words, words_width));
+    {
+      const FontScope scope(ui.fonts.hero);
+      put_text(origin + ImVec2{left, y}, ui.theme->text,
+               headline(workspace.shelf, width - buttons_width(ui)));
       y += ImGui::GetFontSize() + ui.px(6);
-    };
-    line(ui.fonts.hero, ui.theme->text, "What runs on this machine?");
-    for (const std::string& words : machine_lines(workspace)) line(ui.fonts.body, ui.theme->muted, words);
+    }
+    ImGui::SetCursorScreenPos(origin + ImVec2{left, y});
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+    muted(ui, machine_line(workspace));
+    ImGui::PopTextWrapPos();
+    y = ImGui::GetItemRectMax().y - origin.y;
     draw_buttons(workspace, ui, origin + ImVec2{left + width, ui.px(roomy ? 30 : 14)});
     y += ui.px(roomy ? 14 : 6);
     const float gap = ui.px(20),
@@ -129,29 +136,45 @@ class StartPanel final : public Panel {
   }
 
  private:
-  // What the machine has and can give, a line each.
-  static std::vector<std::string> machine_lines(const Workspace& workspace) {
-    std::vector<std::string> lines;
-    std::size_t gpus = 0;
+  // The answer, once all is read.
+  static std::string headline(const Shelf& shelf, float width) {
+    if (shelf.models().empty() || shelf.asks_anew() || shelf.unread() > 0)
+      return "What runs on this machine?";
+    const auto run = std::ranges::count_if(shelf.models(), &ShelfModel::runs);
+    const std::string answer =
+        fmt::format("{} of {} {}", run, counted(shelf.models().size(), "model"), run == 1 ? "runs" : "run");
+    const std::string words = answer + " on this machine";
+    return text_width(words) <= width ? words : elided(answer + " here", width);
+  }
+
+  // What the machine has and can give.
+  static std::string machine_line(const Workspace& workspace) {
+    std::string words;
+    const auto add = [&](const std::string& part) {
+      words += (words.empty() ? "" : "   \xC2\xB7   ") + part;
+    };
     if (const auto& memory = workspace.services.memory) {
-      std::string words = fmt::format("Memory: {} of {} available", format_bytes(memory->to_give()),
-                                      format_bytes(memory->total));
+      add(fmt::format("{} of {} of memory free", format_bytes(memory->to_give()),
+                      format_bytes(memory->total)));
       if (memory->group_room && *memory->group_room < memory->available)
-        words += fmt::format(". A control group limits this process; the system has {} available",
-                             format_bytes(memory->available));
-      lines.push_back(std::move(words));
+        add(fmt::format("the limit of a control group leaves {} of {}", format_bytes(*memory->group_room),
+                        format_bytes(memory->available)));
     }
+    std::string software;
+    bool has_gpu = false;
     for (const gpu::DeviceInfo& device : workspace.devices()) {
       const gpu::DeviceHeap* const heap = gpu::device_heap(device);
+      if (device.type == gpu::DeviceType::cpu) software = device.name.substr(0, device.name.find(' '));
       if (device.type == gpu::DeviceType::cpu || heap == nullptr) continue;
-      ++gpus;
-      lines.push_back(fmt::format("{}: {} of {} available{}", shown(device.name),
-                                  format_bytes(heap->budget.value_or(heap->bytes)), format_bytes(heap->bytes),
-                                  device.unified ? ", shared with the system" : ""));
+      has_gpu = true;
+      add(fmt::format("{}: {} of {} free{}", shown(device.name),
+                      format_bytes(heap->budget.value_or(heap->bytes)), format_bytes(heap->bytes),
+                      device.unified ? ", shared with the system" : ""));
     }
-    if (workspace.services.devices.value() && gpus == 0)
-      lines.emplace_back("No GPU was found. Models run on the processor.");
-    return lines;
+    if (workspace.services.devices.value() && !has_gpu)
+      add(software.empty() ? "no GPU: models run on the CPU"
+                           : fmt::format("no GPU: {} (CPU) takes its place", shown(software)));
+    return words;
   }
 
   static void list_title(const Ui& ui, std::string_view words) {
@@ -167,22 +190,25 @@ class StartPanel final : public Panel {
     const ChildScope list("list");
     const StyleScope style(ImGuiStyleVar_ItemSpacing, {0, 0});
     const float width = ImGui::GetContentRegionAvail().x;
-    const float height = ImGui::GetFontSize() + ui.px(11);
     std::string wanted;
     for (const lesson::Lesson& lesson : workspace.lesson.all()) {
       const IdScope scope(lesson.id.c_str());
       const ImVec2 at = ImGui::GetCursorScreenPos();
-      if (ImGui::Selectable("##lesson", false, 0, {width, height})) wanted = lesson.id;
-      tooltip(ui, shown(lesson.question));
       const bool done = workspace.lesson.finished.contains(lesson.id);
       std::string words = done ? "done" : "";
       if (const auto left = workspace.lesson.left_at(lesson.id); left && !done)
         words = fmt::format("{} of {}", left->first + 1, left->second);
       const float mark = words.empty() ? 0 : text_width(words) + ui.px(12);
+      const float room = width - ui.px(20) - mark;
+      const std::string title = shown(lesson.title);
+      const float high = ImGui::CalcTextSize(title.c_str(), nullptr, false, room).y;
+      if (ImGui::Selectable("##lesson", false, 0, {width, high + ui.px(10)})) wanted = lesson.id;
+      tooltip(ui, shown(lesson.question));
       put_text_before(at.x + width - ui.px(10), at.y + ui.px(5), done ? ui.theme->good : ui.theme->muted,
                       words);
-      put_text({at.x + ui.px(10), at.y + ui.px(5)}, ui.theme->text,
-               elided(shown(lesson.title), width - ui.px(20) - mark));
+      ImGui::GetWindowDrawList()->AddText(ImGui::GetFont(), ImGui::GetFontSize(),
+                                          at + ImVec2{ui.px(10), ui.px(5)}, ui.theme->text, title.c_str(),
+                                          nullptr, room);
     }
     if (!wanted.empty()) workspace.attempt([&] { workspace.stage.play(wanted); });
   }
@@ -238,16 +264,14 @@ class StartPanel final : public Panel {
     if (answer.convert) workspace.settings.panel = "convert";
   }
 
-  // "3 of 40 run, with a prompt of 512 tokens", or what is being done.
+  // What the models are asked, or what is being done.
   static std::string state_of(const Shelf& shelf) {
     if (shelf.listing() && (shelf.models().empty() || shelf.asks_anew())) return "looking for models";
     if (const std::size_t unread = shelf.unread(); unread > 0)
       return fmt::format("reading {}", counted(unread, "header"));
     if (shelf.models().empty()) return "";
-    const auto run = std::ranges::count_if(shelf.models(), &ShelfModel::runs);
     const report::RunQuestion& asked = shelf.question();
-    return fmt::format("{} of {} {} with a {} of {}", run, counted(shelf.models().size(), "model"),
-                       run == 1 ? "runs" : "run", asked.context > 0 ? "context" : "prompt",
+    return fmt::format("with a {} of {}", asked.context > 0 ? "context" : "prompt",
                        counted(asked.tokens(), "token"));
   }
 
@@ -357,10 +381,9 @@ class StartPanel final : public Panel {
         !model.gone;
     answer.menu = is_right_clicked() || (item_has_seen_focus() && shortcut_pressed("Shift+F10"));
     const bool hot = ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenOverlapped);
-    const auto [color, words] = verdict_words(ui, model);
-    const std::string better = better_words(facts);
-    tooltip(ui, fmt::format("{}\n{}{}\nRight click: what can be done with it", words,
-                            better.empty() ? "" : better + "\n", shown(model.stored.path)));
+    const RowWords words = row_words(ui, model, columns.context_width > 0 && context_of(row).has_value());
+    tooltip(ui, fmt::format("{}{}{}\n{}\nRight click: what can be done with it", words.line,
+                            words.below.empty() ? "" : "\n", words.below, shown(model.stored.path)));
     const float first = at.y + ui.px(5), second = at.y + ui.px(25);
     draw_thumbnail(ui, facts, {at.x + ui.px(10), at.y + (height - ui.px(float(report::kThumbHeight))) / 2});
     put_text({at.x + columns.name, first}, model.gone ? ui.theme->muted : ui.theme->text,
@@ -370,9 +393,8 @@ class StartPanel final : public Panel {
       put_text_before(at.x + columns.size + columns.size_width, first, ui.theme->text, format_bytes(bytes));
     const float verdict = at.x + columns.verdict + ui.px(16), room = columns.verdict_width - ui.px(16);
     ImGui::GetWindowDrawList()->AddCircleFilled(
-        {at.x + columns.verdict + ui.px(4), first + ImGui::GetFontSize() / 2}, ui.px(4), color);
-    const auto [line, below] = in_two_lines(without_context(words, row, columns), better, room);
-    put_text({verdict, first}, ui.theme->text, whole_clauses(line, room));
+        {at.x + columns.verdict + ui.px(4), first + ImGui::GetFontSize() / 2}, ui.px(4), words.color);
+    put_text({verdict, first}, ui.theme->text, whole_clauses(words.line, room));
     if (const auto context = context_of(row); context && columns.context_width > 0)
       put_text_before(at.x + columns.context + columns.context_width, first, ui.theme->text, *context);
     {
@@ -381,17 +403,19 @@ class StartPanel final : public Panel {
       if (row != nullptr)
         put_text_before(at.x + columns.size + columns.size_width, second, ui.theme->muted,
                         elided(row->type, columns.size_width));
-      put_text({verdict, second}, ui.theme->muted, elided(below, room));
+      put_text({verdict, second}, ui.theme->muted, whole_clauses(words.below, room));
       if (columns.used_width > 0 && model.used > 0)
         put_text_before(at.x + columns.used + columns.used_width, first + ui.px(2), ui.theme->muted,
                         day_text(model.used, std::time(nullptr)));
     }
-    if (row != nullptr) {
-      ImGui::SetCursorScreenPos({at.x + columns.convert, at.y + (height - ImGui::GetFrameHeight()) / 2});
-      answer.convert = button(ui, "Convert", hot ? ButtonKind::normal : ButtonKind::ghost);
-      answer.open = answer.open && !answer.convert;
-      ImGui::SetCursorScreenPos({at.x, at.y + height});
+    ImGui::SetCursorScreenPos({at.x + columns.buttons, at.y + (height - ImGui::GetFrameHeight()) / 2});
+    if (!model.gone && !model.stored.path.empty()) {
+      const bool pressed = button(ui, "Open", hot ? ButtonKind::primary : ButtonKind::normal);
+      ImGui::SameLine(0, ui.px(kBetweenButtons));
+      answer.convert = row != nullptr && button(ui, "Convert");
+      answer.open = (answer.open && !answer.convert) || pressed;
     }
+    ImGui::SetCursorScreenPos({at.x, at.y + height});
     return answer;
   }
 
@@ -400,25 +424,6 @@ class StartPanel final : public Panel {
     if (row == nullptr || row->verdict.context.value_or(0) == 0 || *row->verdict.context >= load::kMostTokens)
       return std::nullopt;
     return report::rounded_tokens(*row->verdict.context);
-  }
-
-  // The words without what the column of the context says.
-  static std::string without_context(const std::string& words, const report::ModelRow* row,
-                                     const Columns& columns) {
-    const bool twice =
-        columns.context_width > 0 && row != nullptr && row->verdict.fits() && context_of(row).has_value();
-    return twice ? words.substr(0, words.rfind(", ")) : words;
-  }
-
-  // What has no room goes below, where nothing else stands there.
-  static std::pair<std::string, std::string> in_two_lines(const std::string& words, const std::string& better,
-                                                          float room) {
-    const std::size_t comma = words.find_first_of(",:");
-    if (!better.empty() || comma == std::string::npos || text_width(words) <= room) return {words, better};
-    std::size_t cut = comma;
-    for (std::size_t next = comma; next != std::string::npos; next = words.find_first_of(",:", next + 1))
-      if (text_width(words.substr(0, next)) <= room && words.substr(next + 1, 1) == " ") cut = next;
-    return {words.substr(0, cut), words.substr(std::min(cut + 2, words.size()))};
   }
 
   // What can be done with a model that was right-clicked.
@@ -478,15 +483,31 @@ class StartPanel final : public Panel {
     draw->PopClipRect();
   }
 
-  static std::pair<ImU32, std::string> verdict_words(const Ui& ui, const ShelfModel& model) {
-    if (model.gone) return {ui.theme->muted, "no longer there"};
+  // Whether it runs, and what follows from that.
+  struct RowWords {
+    ImU32 color = 0;
+    std::string line = {}, below = {};
+  };
+  // `has_column`: the context stands in a column of its own.
+  static RowWords row_words(const Ui& ui, const ShelfModel& model, bool has_column) {
+    if (model.gone) return {ui.theme->muted, "No longer there"};
     if (model.facts || model.stored.path.empty())
       if (const std::string missing = model.missing_part(); !missing.empty())
-        return {ui.theme->warning, "incomplete: " + shown(missing)};
-    if (!model.facts || !model.facts->is_judged()) return {with_alpha(ui.theme->muted, 0.5f), "reading"};
-    if (!model.facts->row) return {ui.theme->bad, report::fault_text(model.facts->fault, model.stored.path)};
+        return {ui.theme->warning, "Incomplete", capitalized(shown(missing))};
+    if (!model.facts || !model.facts->is_judged()) return {with_alpha(ui.theme->muted, 0.5f), "Reading"};
+    if (!model.facts->row)
+      return {ui.theme->bad, "Cannot be read", report::fault_text(model.facts->fault, model.stored.path)};
     const report::RunVerdict& verdict = model.facts->row->verdict;
-    return {state_color(ui, verdict.state), verdict.words};
+    const std::size_t clause = verdict.words.find(", ");
+    RowWords words = {state_color(ui, verdict.state), capitalized(verdict.words.substr(0, clause)),
+                      clause == std::string::npos ? "" : capitalized(verdict.words.substr(clause + 2))};
+    if (has_column && verdict.fits())
+      words.below.erase(std::min(words.below.rfind(", "), words.below.size()));
+    const std::string better = better_words(*model.facts);
+    if (better.empty()) return words;
+    if (!words.below.empty()) words.line += ", " + verdict.words.substr(clause + 2);
+    words.below = capitalized(better);
+    return words;
   }
 
   // Type, parameters, weights, and where it is.
@@ -509,14 +530,12 @@ class StartPanel final : public Panel {
     return words + shown(std::filesystem::path(model.stored.path).parent_path().string());
   }
 
-  static std::string better_words(const report::ModelFacts* facts) {
-    if (facts == nullptr || !facts->row || !facts->is_judged() || facts->row->verdict.fits() ||
-        !facts->row->verdict.whole)
-      return {};
-    if (!facts->tried_types) return "trying quantizations";
-    if (facts->row->better)
-      return fmt::format("{} runs: {}", facts->row->better->policy, format_bytes(facts->row->better->bytes));
-    return facts->row->no_better;
+  static std::string better_words(const report::ModelFacts& facts) {
+    if (!facts.row || !facts.is_judged() || facts.row->verdict.fits() || !facts.row->verdict.whole) return {};
+    if (!facts.tried_types) return "trying quantizations";
+    if (!facts.row->better) return facts.row->no_better;
+    return fmt::format("{} runs: {}", type_title(facts.row->better->policy),
+                       format_bytes(facts.row->better->bytes));
   }
 
   static float buttons_width(const Ui& ui) {

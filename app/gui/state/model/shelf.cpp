@@ -142,13 +142,27 @@ std::optional<std::uint64_t> figure(const ShelfModel& model, ShelfColumn column)
   return std::nullopt;
 }
 
+// The less the earlier: favorites, recent ones from the last on, what runs, what does not; large ones first.
+// Rows keep their places while others are read.
+std::array<std::uint64_t, 5> kept_rank(const ShelfModel& model, bool all_read) {
+  const std::uint64_t bytes = figure(model, ShelfColumn::size).value_or(0);
+  const std::uint64_t used =
+      model.recent ? static_cast<std::uint64_t>(std::max<std::int64_t>(0, model.used)) : 0;
+  return {model.favorite ? 0u : 1u, model.recent ? 0u : 1u, UINT64_MAX - used,
+          all_read ? verdict_rank(model) : 0, UINT64_MAX - bytes};
+}
+
 }  // namespace
 
 std::vector<std::size_t> shelf_rows(std::span<const ShelfModel> models, const ShelfView& view) {
   std::vector<std::size_t> rows;
+  const bool all_read = std::ranges::all_of(models, &ShelfModel::is_answered);
   for (std::size_t i = 0; i < models.size(); ++i)
     if (passes(models[i], view.filter) && (!view.only_runs || models[i].runs())) rows.push_back(i);
-  if (view.by == ShelfColumn::kept) return rows;
+  if (view.by == ShelfColumn::kept) {
+    std::ranges::stable_sort(rows, {}, [&](std::size_t i) { return kept_rank(models[i], all_read); });
+    return rows;
+  }
   if (view.by == ShelfColumn::name) {
     std::vector<std::string> names(models.size());
     for (const std::size_t i : rows) names[i] = lower_case(models[i].stored.name);
