@@ -147,8 +147,13 @@ graph::NodeId Layouter::skip_chain(graph::NodeId node) const {
 std::vector<Item> Layouter::items_of(graph::NodeId module, double area) const {
   const graph::ModuleNode& parent = tree_.node(module);
   const double per_byte = area / static_cast<double>(parent.bytes);
-  const double least = options_.min_side * options_.min_side;
   const std::span<const graph::NodeId> children = order_.children(module);
+  // dots by the hundred tell less than a whole, and layers that are almost alike would be dots and a whole
+  constexpr std::size_t kMany = 32;
+  constexpr double kSmallPlace = 30, kDot = 2.5;
+  const double side = options_.min_side;
+  const bool dots = children.size() >= kMany && area < kSmallPlace * kSmallPlace * side * side;
+  const double least = side * side * (dots ? kDot * kDot : 1);
   const auto visible_end = std::partition_point(children.begin(), children.end(), [&](graph::NodeId child) {
     return static_cast<double>(tree_.node(child).bytes) * per_byte >= least;
   });
@@ -308,59 +313,101 @@ std::vector<Rect> squarify(std::span<const double> weights, const Rect& bounds) 
 
 namespace {
 
-// How many columns make `count` equal tiles nearly square in the bounds. A number that fills every column is
-// preferred to a slightly squarer one.
-std::size_t column_count(std::size_t count, const Rect& bounds) {
-  constexpr double kAspect = 1.15;  // a little wider than high, to leave room for titles
-  constexpr double kMostStretch = 1.6;
-  const double ideal = std::sqrt(static_cast<double>(count) * bounds.w / (bounds.h * kAspect));
-  double best = std::clamp(std::round(ideal), 1.0, static_cast<double>(count));
-  double best_stretch = kMostStretch;
-  for (std::size_t columns = 1; columns <= count; ++columns) {
-    const double ratio = static_cast<double>(columns) / ideal;
-    const double stretch = std::max(ratio, 1 / ratio);
-    if (count % columns != 0 || stretch > best_stretch) continue;
-    best = static_cast<double>(columns);
-    best_stretch = stretch;
+// The ends of columns that are filled downwards, each with at most `capacity`.
+std::vector<std::size_t> column_ends(std::span<const double> weights, double capacity) {
+  std::vector<std::size_t> ends;
+  double sum = 0;
+  for (std::size_t i = 0; i < weights.size(); sum += weights[i++]) {
+    if (i == 0 || sum + weights[i] <= capacity) continue;
+    ends.push_back(i);
+    sum = 0;
   }
-  return static_cast<std::size_t>(best);
+  ends.push_back(weights.size());
+  return ends;
+}
+
+struct EvenColumns {
+  std::vector<std::size_t> ends = {};
+  double capacity = 0;  // the sum of the fullest
+};
+
+// The least that each of so many columns has to hold.
+EvenColumns filled_columns(std::span<const double> weights, std::size_t count, double most, double total) {
+  constexpr int kHalvings = 40;
+  double low = std::max(most, total / static_cast<double>(count)), high = total;
+  if (column_ends(weights, low).size() <= count) high = low;
+  for (int i = 0; i < kHalvings && high > low * (1 + 1e-12); ++i) {
+    const double middle = (low + high) / 2;
+    (column_ends(weights, middle).size() <= count ? high : low) = middle;
+  }
+  EvenColumns columns = {column_ends(weights, high * (1 + 1e-9))};
+  for (std::size_t column = 0, first = 0; column < columns.ends.size(); first = columns.ends[column++])
+    columns.capacity =
+        std::max(columns.capacity,
+                 std::accumulate(weights.begin() + static_cast<std::ptrdiff_t>(first),
+                                 weights.begin() + static_cast<std::ptrdiff_t>(columns.ends[column]), 0.0));
+  return columns;
+}
+
+// As many columns as leave little room at their ends, with tiles nearly square where they have the usual
+// weight.
+EvenColumns chosen_columns(std::span<const double> weights, double usual, double total, const Rect& bounds) {
+  constexpr double kAspect = 1.15;  // a little wider than high, to leave room for titles
+  constexpr double kSpread = 2, kCostOfRoom = 8;
+  const double most = std::ranges::max(weights);
+  const double ideal = std::sqrt(total / usual * bounds.w / (bounds.h * kAspect));
+  const auto least = static_cast<std::size_t>(std::max(1.0, std::floor(ideal / kSpread)));
+  EvenColumns best;
+  double best_cost = std::numeric_limits<double>::max();
+  for (std::size_t count = least; count <= weights.size(); ++count) {
+    if (static_cast<double>(count) > std::max(ideal * kSpread, static_cast<double>(least))) break;
+    EvenColumns columns = filled_columns(weights, count, most, total);
+    const auto made = static_cast<double>(columns.ends.size());
+    const double room = 1 - total / (columns.capacity * made);
+    const double shape = bounds.w / made / (bounds.h * usual / columns.capacity) / kAspect;
+    const double cost = kCostOfRoom * room + std::abs(std::log2(shape));
+    if (cost >= best_cost) continue;
+    best_cost = cost;
+    best = std::move(columns);
+  }
+  return best;
 }
 
 }  // namespace
 
-// By weight, since a small one needs no place of its own: each column has about the same sum, so that equals
-// in different columns look alike. Where all are equal, the first columns have one more if they cannot all
-// have the same number.
+// All columns have the same scale, so that equals have the same shape wherever they stand; what is much
+// smaller than most shares a row with its neighbors. A column that is as good as full is.
 std::vector<Rect> even_columns(std::span<const double> weights, const Rect& bounds) {
+  constexpr double kSmall = 0.2;
   std::vector<Rect> rects(weights.size());
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (total <= 0 || bounds.w <= 0 || bounds.h <= 0) return rects;
-  const auto [least, most] = std::ranges::minmax(weights);
-  const bool equal = most <= kAlike * least;
-  const auto count =
-      equal ? weights.size() : static_cast<std::size_t>(std::max(1.0, std::round(total / most)));
-  const std::size_t columns = column_count(count, bounds);
-  std::size_t first = 0;
-  double x = bounds.x, before = 0;
-  for (std::size_t column = 0; column < columns && first < weights.size(); ++column) {
-    std::size_t end = first;
-    double sum = 0;
-    const std::size_t size = weights.size() / columns + (column < weights.size() % columns ? 1 : 0);
-    const double until = total * static_cast<double>(column + 1) / static_cast<double>(columns);
-    while (end < weights.size() &&
-           (equal ? end < first + size
-                  : end == first || column + 1 == columns || before + sum + weights[end] / 2 <= until))
-      sum += weights[end++];
-    const double width = bounds.w * sum / total;
+  std::vector<double> sorted(weights.begin(), weights.end());
+  std::ranges::sort(sorted);
+  const double usual = sorted[sorted.size() / 2];
+  const EvenColumns columns = chosen_columns(weights, usual, total, bounds);
+  const double width = bounds.w / static_cast<double>(columns.ends.size());
+  double x = bounds.x;
+  for (std::size_t column = 0, first = 0; column < columns.ends.size(); first = columns.ends[column++]) {
+    const auto sum_of = [&](std::size_t begin, std::size_t end) {
+      return std::accumulate(weights.begin() + static_cast<std::ptrdiff_t>(begin),
+                             weights.begin() + static_cast<std::ptrdiff_t>(end), 0.0);
+    };
+    const std::size_t end = columns.ends[column];
+    const double sum = sum_of(first, end);
+    const double scale = bounds.h / (sum * kAlike >= columns.capacity ? sum : columns.capacity);
     double y = bounds.y;
-    for (std::size_t i = first; i < end; ++i) {
-      const double height = bounds.h * weights[i] / sum;
-      rects[i] = {x, y, width, height};
-      y += height;
+    for (std::size_t i = first; i < end;) {
+      std::size_t row_end = i + 1;
+      while (weights[i] < kSmall * usual && row_end < end && weights[row_end] < kSmall * usual) ++row_end;
+      const double row = sum_of(i, row_end);
+      for (double left = x; i < row_end; ++i) {
+        rects[i] = {left, y, width * weights[i] / row, row * scale};
+        left += rects[i].w;
+      }
+      y += row * scale;
     }
     x += width;
-    before += sum;
-    first = end;
   }
   return rects;
 }

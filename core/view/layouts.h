@@ -67,8 +67,8 @@ std::size_t lane_row_at(const LaneLayout& layout, double y);
 // rectangles. O(n). Source: Bruls, Huizing, van Wijk, Squarified Treemaps, 2000.
 std::vector<Rect> squarify(std::span<const double> weights, const Rect& bounds);
 
-// The same for a model's repeated layers, of which most hardly differ: columns of about equal sums, filled
-// downwards in the given order. Each area is still exactly proportional. All weights must be > 0.
+// For repeated layers: columns filled downwards in the given order, where equal weights have equal shapes, in
+// proportion but for 2 %; what is left at the ends of columns stays free. All weights must be > 0.
 std::vector<Rect> even_columns(std::span<const double> weights, const Rect& bounds);
 
 // The children of every node by decreasing bytes, sorted once per model so that each layout takes linear
