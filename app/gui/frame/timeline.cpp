@@ -239,7 +239,7 @@ void TimelinePanel::draw_legend(const Ui& ui, float right) {
   }
   if (plot_.shows_waiting())
     entry(
-        mix(ui.theme->panel, ui.theme->text, 0.30f), "pale: not yet arrived", "",
+        allocated_color(*ui.theme, largest_space(*projection_)), "pale: not yet arrived", "",
         "A block is allocated at once, its bytes arrive copy by copy: pale is what is allocated and waits for"
         " its bytes, full color is what has arrived");
   if (!plot_.curves().sides[0].measured.empty() || !plot_.curves().sides[1].measured.empty())

@@ -542,7 +542,7 @@ void LoadPanel::draw_header(Workspace& workspace, const Ui& ui) {
                    room - legend - ui.px(16)));
   ImGui::SameLine(0, 0);
   ImGui::SetCursorPosX(start + room - legend);
-  legend_entry(ui, mix(ui.theme->panel, ui.theme->text, 0.30f), pale, "");
+  legend_entry(ui, allocated_color(*ui.theme, largest_space(run)), pale, "");
   tooltip(ui, "A block is allocated at once and its bytes arrive copy by copy");
   if (!alone) return;
   ImGui::SameLine(0, ui.px(12));

@@ -106,15 +106,6 @@ void show_tooltip(const Model& model, const Ui& ui, const Tile& tile) {
   });
 }
 
-// What is allocated, and how much of it tiles show unless they show all of it.
-std::string held_figure(const HeldBytes& held, plan::Space space) {
-  const std::uint64_t used = plan::usage_at(held.projection()->timeline, held.step(), plan::space_bit(space));
-  const std::uint64_t arrived = held.arrived()[plan::index(space)];
-  const std::string all = format_bytes(used), there = format_bytes(arrived);
-  return arrived >= used || all == there ? all
-                                         : fmt::format("{}, {} arrived", all, arrived == 0 ? "none" : there);
-}
-
 class MapPanel final : public Panel {
  public:
   MapPanel() : Panel("Shows the bytes of the model, tensor by tensor.") {}
@@ -139,13 +130,16 @@ class MapPanel final : public Panel {
   void hatch_unfit(const Document& document, const Ui& ui, const Tile& tile, ImVec2 low, ImVec2 high) const;
   const HeldBytes& held() const { return held_bytes_[drawn_map_]; }
   void draw_part(Workspace& workspace, const Ui& ui, ImVec2 size);
+  std::string moment_words(const Document& document) const;
+  static void leave_moment(Document& document);
   void draw_moment(const load::Projection& projection, const Ui& ui, ImVec2 at, float width) const;
   void draw_labels(const Document& document, const Ui& ui, ImVec2 at);
   ImU32 ink_of(const Document& document, const Ui& ui, std::size_t tile) const;
+  std::optional<ImU32> plate_of(const Document& document, const Ui& ui, std::size_t tile) const;
   std::optional<Rect> place_of(const graph::ModuleTree& tree, graph::NodeId node) const;
   void draw_selection(const Document& document, const Ui& ui, ImVec2 at);
   void handle_mouse(Workspace& workspace, const Ui& ui, ImVec2 at);
-  static ImU32 dimmed(const Ui& ui, ImU32 color) { return mix(ui.theme->panel, color, 0.18f); }
+  static ImU32 dimmed(const Ui& ui, ImU32 color) { return unloaded_color(ui, color); }
   // Dimmed where the legend points at another category.
   ImU32 color_of(const Ui& ui, std::size_t tile) const {
     const bool other = dimmed_except_ >= 0 && categories_[tile] != dimmed_except_;
@@ -230,22 +224,42 @@ void MapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
   }
 }
 
+// "at the end": what the colors of memory show.
+std::string MapPanel::moment_words(const Document& document) const {
+  const std::size_t steps = held().projection()->plan.steps.size();
+  if (held().step() >= steps) return "at the end";
+  if (document.time.at_peak() && !document.hover.step) return "at the peak";
+  return fmt::format("at step {}", format_grouped(held().step()));
+}
+
+// Tiles have the colors of what they are again.
+void MapPanel::leave_moment(Document& document) {
+  document.time.set_step(std::nullopt);
+  if (document.load.beside.value()) document.load.set_beside("");
+}
+
 void MapPanel::draw_toolbar(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   constexpr std::array<std::string_view, kColorNames.size()> all = {"Role", "Dtype", "Layer", "Shard",
                                                                     "Diff"};
   const std::span<const std::string_view> labels(all.data(), all.size() - (document.diff.there() ? 0 : 1));
-  const float modes_width = segmented_width(ui, labels);
+  // at the time cursor the colors are those of memory: none of these is on, and choosing one ends that
+  const bool by_memory = !held().empty();
+  const std::string moment = by_memory ? moment_words(document) : "";
+  const float chip = moment.empty() ? 0 : moment_chip_width(ui, moment) + ui.px(8);
+  const float modes_width = segmented_width(ui, labels) + chip;
   const float start = ImGui::GetCursorPosX();
   const float room = ImGui::GetContentRegionAvail().x;
   draw_breadcrumb(document, ui, room - modes_width - ui.px(16));
   ImGui::SameLine(start + room - modes_width);
   ImGui::SetCursorPosX(start + room - modes_width);
-  // at the time cursor the colors are those of memory: none of these is on, and choosing one ends that
-  const bool by_memory = !held().empty();
+  if (!moment.empty()) {
+    if (moment_chip(ui, moment)) leave_moment(document);
+    ImGui::SameLine(0, ui.px(8));
+  }
   const std::size_t mode = std::min(static_cast<std::size_t>(workspace.settings.color_by), labels.size());
   const std::size_t chosen = segmented(ui, "color", labels, by_memory ? labels.size() : mode);
-  if (by_memory && chosen < labels.size()) document.time.set_step(std::nullopt);
+  if (by_memory && chosen < labels.size()) leave_moment(document);
   if (chosen < labels.size()) workspace.settings.color_by = static_cast<ColorBy>(chosen);
 }
 
@@ -347,6 +361,8 @@ void MapPanel::fill_tile(const Document& document, const Ui& ui, const Tile& til
     filled += static_cast<double>(in[plan::index(space)]) / whole;
     const float right = std::min(high.x, std::round(low.x + (high.x - low.x) * static_cast<float>(filled)));
     if (right > left) paint_space(ui, space, {left, low.y}, {right, high.y});
+    if (right > left && left > low.x)  // two spaces may look alike
+      ImGui::GetWindowDrawList()->AddLine({left, low.y}, {left, high.y}, ui.theme->sea, ui.px(1));
     left = right;
   }
 }
@@ -386,6 +402,22 @@ ImU32 MapPanel::ink_of(const Document& document, const Ui& ui, std::size_t tile)
   return ui.theme->muted;
 }
 
+// The ground of words on a tile that is hatched.
+std::optional<ImU32> MapPanel::plate_of(const Document& document, const Ui& ui, std::size_t tile) const {
+  const std::size_t node = graph::index(tiles_[tile].node);
+  const std::vector<bool>& lit = document.table.view().lit;
+  if (!lit.empty() && !lit[node]) return std::nullopt;
+  const bool unfit = !unfit_.empty() && drawn_map_ == 0 && unfit_[node] > 0;
+  if (held().empty()) return unfit ? std::optional(color_of(ui, tile)) : std::nullopt;
+  const plan::PerSpace<std::uint64_t>& in = held().at(tiles_[tile].node);
+  if (!unfit && in[plan::index(plan::Space::host)] == 0 && in[plan::index(plan::Space::page_cache)] == 0)
+    return std::nullopt;
+  const std::uint64_t bytes = document.model->tree.node(tiles_[tile].node).bytes;
+  for (const plan::Space space : plan::kSpaceOrder)
+    if (in[plan::index(space)] >= bytes) return ui.theme->spaces[plan::index(space)];
+  return ui.theme->panel;
+}
+
 void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
   const Model& model = *document.model;
   const FontScope font(ui.fonts.small);
@@ -395,8 +427,7 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
   // a label needs a place of its own: the map's area limits how many there are
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
     const Tile& tile = tiles_[i];
-    const auto w = static_cast<float>(tile.rect.w);
-    const auto h = static_cast<float>(tile.rect.h);
+    const auto w = static_cast<float>(tile.rect.w), h = static_cast<float>(tile.rect.h);
     const ImVec2 low = pixels(tile.rect, at).low;
     if (tile.kind == TileKind::module) {
       if (!tile.header) continue;
@@ -432,10 +463,19 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
       }
     // half a name in a narrow tile tells nothing
     if (w < ui.px(76) && text_width(name) > room) continue;
-    put_text({low.x + pad, low.y + ui.px(3)}, ink, elided_name(name, room));
+    name = elided_name(name, room);
     const std::string size = format_bytes(tile.bytes);
-    if (h > 2 * line + ui.px(8) && text_width(size) <= room)
-      put_text({low.x + pad, low.y + ui.px(4) + line}, with_alpha(ink, 0.82f), size);
+    const bool with_size = h > 2 * line + ui.px(8) && text_width(size) <= room;
+    const auto plate = plate_of(document, ui, i);
+    if (plate)
+      ImGui::GetWindowDrawList()->AddRectFilled(
+          {low.x + pad - ui.px(3), low.y + ui.px(2)},
+          {low.x + pad + ui.px(3) + std::max(text_width(name), with_size ? text_width(size) : 0),
+           low.y + ui.px(5) + (with_size ? 2 : 1) * line},
+          *plate, ui.px(3));
+    put_text({low.x + pad, low.y + ui.px(3)}, ink, name);
+    if (with_size)
+      put_text({low.x + pad, low.y + ui.px(4) + line}, plate ? ink : with_alpha(ink, 0.82f), size);
   }
 }
 
@@ -525,20 +565,26 @@ void MapPanel::draw_legend(const Workspace& workspace, const Ui& ui) {
     first = false;
     if (legend_entry(ui, color, words, figure)) dimmed_except_ = category;
   };
-  const Theme& theme = *ui.theme;
+  const auto square = [&] {  // of the last entry, to be painted as the tiles are
+    const float side = ui.px(10), middle = (ImGui::GetItemRectMin().y + ImGui::GetItemRectMax().y) / 2;
+    const ImVec2 corner = {ImGui::GetItemRectMin().x, std::round(middle - side / 2)};
+    return PlotArea{corner, corner + ImVec2{side, side}};
+  };
   if (!held().empty()) {
-    for (const plan::Space space : plan::kSpaceOrder)
-      if (held().projection()->timeline.peaks[plan::index(space)].bytes > 0) {
-        entry(-1, theme.spaces[plan::index(space)], capitalized(plan::space_title(space)),
-              held_figure(held(), space));
-        const float square = ui.px(10), middle = (ImGui::GetItemRectMin().y + ImGui::GetItemRectMax().y) / 2;
-        const ImVec2 corner = {ImGui::GetItemRectMin().x, std::round(middle - square / 2)};
-        paint_space(ui, space, corner, corner + ImVec2{square, square});
-        tooltip(ui, kAllocatedHelp);
-      }
-    entry(-1, dimmed(ui, theme.neutral), "not loaded yet", "");
+    for (const plan::Space space : plan::kSpaceOrder) {
+      const std::string figure = held_figures(held_bytes_, space);
+      if (figure.empty()) continue;
+      entry(-1, ui.theme->spaces[plan::index(space)], capitalized(plan::space_title(space)), figure);
+      paint_space(ui, space, square().low, square().high);
+      tooltip(ui, kAllocatedHelp);
+    }
+    entry(-1, unloaded_color(ui, ui.theme->neutral), "not loaded yet", "");
+    paint_unloaded(model, ui, square());
   }
-  if (!unfit_.empty()) entry(-1, theme.bad, "finds no room", format_bytes(unfit_.front()));
+  if (!unfit_.empty() && unfit_.front() > 0) {
+    entry(-1, ui.theme->neutral, "finds no room", format_bytes(unfit_.front()));
+    hatch_over(ui, square().low, square().high);
+  }
   if (held().empty())
     dimmed_except_ = coloring_legend(ui, model, workspace.settings.color_by,
                                      document.diff.result.value().get(), first, kMostLines);

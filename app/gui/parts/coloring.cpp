@@ -1,9 +1,13 @@
-// The rows of the legend of each coloring.
+// The rows of the legend of each coloring: of what tensors are, and of where their bytes are at a time.
 #include "app/gui/parts/plot.h"
+#include "app/gui/parts/timeline_plot.h"
 #include "app/gui/parts/widgets.h"
 #include "core/base/text.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include <fmt/core.h>
@@ -92,6 +96,73 @@ int coloring_legend(const Ui& ui, const Model& model, ColorBy mode, const ModelD
         if (legend_entry(ui, color, words, figure)) hovered = category;
       });
   return hovered;
+}
+
+// --- Where the bytes are at a time.
+
+namespace {
+
+// What is allocated, and how much of it tiles show unless they show all of it.
+std::string held_figure(const HeldBytes& held, plan::Space space) {
+  const std::uint64_t used = plan::usage_at(held.projection()->timeline, held.step(), plan::space_bit(space));
+  const std::uint64_t arrived = held.arrived()[plan::index(space)];
+  const std::string all = format_bytes(used), there = format_bytes(arrived);
+  return arrived >= used || all == there ? all
+                                         : fmt::format("{}, {} arrived", all, arrived == 0 ? "none" : there);
+}
+
+}  // namespace
+
+ImU32 unloaded_color(const Ui& ui, ImU32 color) { return mix(ui.theme->panel, color, 0.18f); }
+
+std::string held_figures(const std::array<HeldBytes, 2>& maps, plan::Space space) {
+  std::array<std::string, 2> figures = {};
+  bool any = false;
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    if (maps[i].empty()) continue;
+    figures[i] = held_figure(maps[i], space);
+    any = any || plan::usage_at(maps[i].projection()->timeline, maps[i].step(), plan::space_bit(space)) > 0;
+  }
+  if (!any || maps[1].empty()) return any ? figures[0] : "";
+  return fmt::format("{} | {}", figures[0], figures[1]);
+}
+
+void paint_unloaded(const Model& model, const Ui& ui, const PlotArea& square) {
+  constexpr std::size_t kParts = 3;
+  std::array<std::size_t, graph::kRoleCount> roles = {};
+  for (std::size_t i = 0; i < roles.size(); ++i) roles[i] = i;
+  std::ranges::stable_sort(roles, std::greater{}, [&](std::size_t role) { return model.role_bytes[role]; });
+  const float width = square.width() / float{kParts};
+  for (std::size_t i = 0; i < kParts; ++i) {
+    if (model.role_bytes[roles[i]] == 0) break;
+    const float x = square.low.x + width * static_cast<float>(i);
+    ImGui::GetWindowDrawList()->AddRectFilled({x, square.low.y}, {square.high.x, square.high.y},
+                                              unloaded_color(ui, ui.theme->roles[roles[i]]));
+  }
+  ImGui::GetWindowDrawList()->AddRect(square.low, square.high, with_alpha(ui.theme->muted, 0.6f));
+}
+
+float moment_chip_width(const Ui& ui, std::string_view words) {
+  return text_width(words) + ui.px(10 + 8 + 10 + 10);
+}
+
+bool moment_chip(const Ui& ui, std::string_view words) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size = {moment_chip_width(ui, words), ImGui::GetFrameHeight()};
+  const bool clicked = press_area(ui, "moment", size);
+  const bool hovered = ImGui::IsItemHovered();
+  tooltip(ui, "Tiles show where their bytes are at this time. A click shows again what they are");
+  ImGui::GetWindowDrawList()->AddRectFilled(at, at + size, ui.theme->accent, ui.px(6));
+  put_text({at.x + ui.px(10), at.y + ImGui::GetStyle().FramePadding.y}, ui.theme->on_accent, words);
+  paint_cross(ui, {at.x + size.x - ui.px(14), at.y + size.y / 2},
+              with_alpha(ui.theme->on_accent, hovered ? 1.0f : 0.75f));
+  return clicked;
+}
+
+plan::Space largest_space(const load::Projection& projection) {
+  const auto& peaks = projection.timeline.peaks;
+  return *std::ranges::max_element(plan::kSpaceOrder, {},
+                                   [&](plan::Space space) { return peaks[plan::index(space)].bytes; });
 }
 
 }  // namespace loadline::gui

@@ -346,15 +346,15 @@ void hatch_over(const Ui& ui, ImVec2 low, ImVec2 high) {
 void paint_space(const Ui& ui, plan::Space space, ImVec2 low, ImVec2 high) {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled(low, high, ui.theme->spaces[plan::index(space)]);
-  const float thick = std::max(1.0f, std::round(ui.scale)), period = ui.px(4);
+  const float thick = std::max(1.0f, std::round(ui.scale)), period = ui.px(4), broad = 2 * thick;
   const ImU32 ink = with_alpha(ui.theme->sea, 0.28f);
   // counted from the window's edge: lines of neighbors meet
   if (space == plan::Space::host)
     for (float y = std::ceil(low.y / period) * period; y + thick <= high.y; y += period)
       draw->AddRectFilled({low.x, std::round(y)}, {high.x, std::round(y) + thick}, ink);
   if (space == plan::Space::page_cache)
-    for (float x = std::ceil(low.x / period) * period; x + thick <= high.x; x += period)
-      draw->AddRectFilled({std::round(x), low.y}, {std::round(x) + thick, high.y}, ink);
+    for (float x = std::ceil(low.x / (2 * period)) * 2 * period; x + broad <= high.x; x += 2 * period)
+      draw->AddRectFilled({std::round(x), low.y}, {std::round(x) + broad, high.y}, ink);
 }
 
 }  // namespace loadline::gui

@@ -75,11 +75,25 @@ void unit_switch(const Ui& ui, Document& document);
 // The color of what is allocated in a space while nothing has arrived there, and of what has arrived.
 ImU32 allocated_color(const Theme& theme, plan::Space space);
 ImU32 arrived_color(const Theme& theme, plan::Space space);
+// The space with the largest peak.
+plan::Space largest_space(const load::Projection& projection);
 
 // The step of another load at the moment on its clock that the first load's step has.
 std::size_t step_at_same_time(const load::Projection& first, std::size_t step, const load::Projection& other);
 // What the step does: "copy wte.weight to the device". Empty behind the last step.
 std::string step_text(const Model& model, const load::Projection& projection, std::size_t step);
+
+// --- The map at a time: the legend of where the bytes are, and the chip that says when.
+
+// What a tile has as long as none of its bytes has arrived.
+ImU32 unloaded_color(const Ui& ui, ImU32 color);
+// The same of what the model has most of, in a square of a legend.
+void paint_unloaded(const Model& model, const Ui& ui, const PlotArea& square);
+// What is held in a space now, of each map that is not empty; empty if none holds anything there.
+std::string held_figures(const std::array<HeldBytes, 2>& maps, plan::Space space);
+// "at the end", with a cross, as a choice that is on; true when it was clicked.
+bool moment_chip(const Ui& ui, std::string_view words);
+float moment_chip_width(const Ui& ui, std::string_view words);
 
 // --- Draws the curves of a projection into a rectangle: one side above the axis, the other below it, on one
 // scale.
