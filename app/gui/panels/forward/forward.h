@@ -304,6 +304,7 @@ class GraphPlot {
   ImVec2 pixel_of(double x, double y) const;
   PlotArea pixels_of(std::size_t box) const;
   void draw_edge(const Document& document, const Ui& ui, std::size_t edge, bool hot, bool marked) const;
+  std::vector<ImVec2> points_of_edges(const Ui& ui) const;
   void draw_sizes(const Document& document, const Ui& ui) const;
   void draw_box(const Document& document, const Ui& ui, std::size_t box, bool chosen) const;
   void draw_words(const Ui& ui, std::size_t box, const PlotArea& at) const;

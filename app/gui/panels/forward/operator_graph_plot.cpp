@@ -11,15 +11,24 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <imgui_internal.h>
 
 namespace loadline::gui {
 namespace {
 
 constexpr std::size_t kMostName = 120;  // bytes of a name that are drawn
 constexpr float kLeastZoom = 0.12f, kMostZoom = 2.5f;
-constexpr float kReadable = 0.8f;
+constexpr float kReadable = 1;
 constexpr float kBelowBox = 24;  // between layers
 constexpr float kWidestBox = 280, kBoxPadding = 22, kBesideTitle = 7;
+
+ImVec2 on_pixels(ImVec2 at) { return {std::round(at.x), std::round(at.y)}; }
+
+// Glyphs are never smaller than the small font's own: what has no room then is left out.
+float font_size(const ImFont* font, float zoom) { return font->FontSize * std::max(zoom, 1.0f); }
+float width_of(const ImFont* font, float size, const std::string& words) {
+  return font->CalcTextSizeA(size, std::numeric_limits<float>::max(), 0, words.c_str()).x;
+}
 
 }  // namespace
 
@@ -265,41 +274,66 @@ void GraphPlot::draw_edge(const Document& document, const Ui& ui, std::size_t ed
                           {tip.x + head * 0.7f, tip.y + way * head * 1.3f}, color);
 }
 
-// The size of what a box gives stands once below it, where all edges leave it.
+// The size of what a box gives stands once below it, where all edges leave it, if nothing is in its way.
 void GraphPlot::draw_sizes(const Document& document, const Ui& ui) const {
   if (zoom_ < 0.6f) return;
   ImDrawList* const draw = ImGui::GetWindowDrawList();
-  ImFont* const font = ui.fonts.small;
-  const float size = font->FontSize * std::min(zoom_, 1.1f);
-  std::vector<bool> done(part_.boxes.size(), false), alone(part_.boxes.size(), false);
-  for (const std::vector<std::size_t>& layer : places_.layers)
-    if (layer.size() == 1) alone[layer.front()] = true;
+  const float size = font_size(ui.fonts.small, std::min(zoom_, 1.1f));
+  std::vector<bool> done(part_.boxes.size(), false);
+  const std::vector<ImVec2> lines = points_of_edges(ui);
+  std::vector<PlotArea> taken;
+  for (std::size_t i = 0; i < part_.boxes.size(); ++i)
+    if (const PlotArea box = pixels_of(i); box.overlaps(area_)) taken.push_back(box);
+  const auto is_free = [&](const PlotArea& place) {
+    return std::ranges::none_of(taken, [&](const PlotArea& other) { return place.overlaps(other); }) &&
+           std::ranges::none_of(lines, [&](ImVec2 at) {
+             return at.x > place.low.x && at.x < place.high.x && at.y > place.low.y && at.y < place.high.y;
+           });
+  };
+  // beside the line of what goes straight down, which stays whole
+  const auto put = [&](const std::string& words, ImVec2 at) {
+    const float width = width_of(ui.fonts.small, size, words),
+                gap = static_cast<float>(kBelowBox) * ui.px(zoom_);
+    for (const float x : {at.x + ui.px(5), at.x - ui.px(5) - width}) {
+      const ImVec2 pen = on_pixels({x, at.y + (gap - size) / 2});
+      const PlotArea place = {pen - ImVec2{ui.px(2), 0}, pen + ImVec2{width + ui.px(2), size}};
+      if (!is_free(place)) continue;
+      taken.push_back(place);
+      draw->AddText(ui.fonts.small, size, pen, ui.theme->muted, words.c_str());
+      return true;
+    }
+    return false;
+  };
   for (const view::GraphEdge& edge : part_.edges) {
     if (part_.boxes[edge.from].kind == view::BoxKind::arrives || done[edge.from]) continue;
     done[edge.from] = true;
     const view::Rect& box = places_.boxes[edge.from];
     const ImVec2 at = pixel_of(box.x + box.w / 2, box.y + box.h);
-    std::string words = shown(sides_text(forward(), edge.values.front()));
+    const std::string sides = shown(sides_text(forward(), edge.values.front()));
     const std::string bytes = size_text(document, edge.values.front());
-    if (bytes != "?")
-      words += "  " + bytes;
-    else if (!forward().value(edge.values.front()).shape)
-      continue;  // nothing is known
-    const ImVec2 extent = font->CalcTextSizeA(size, std::numeric_limits<float>::max(), 0, words.c_str());
-    const float most = alone[edge.from] ? area_.width() : static_cast<float>(box.w) / 2 * zoom_ + ui.px(10);
-    if (extent.x > most) {  // bytes alone
-      words = bytes;
-      if (words == "?") continue;
+    if (bytes == "?") {
+      if (forward().value(edge.values.front()).shape) put(sides, at);
+    } else if (!put(sides + "  " + bytes, at)) {
+      put(bytes, at);
     }
-    const float width = font->CalcTextSizeA(size, std::numeric_limits<float>::max(), 0, words.c_str()).x;
-    if (width > most) continue;
-    // beside the line of what goes straight down, which stays whole
-    const float gap = static_cast<float>(kBelowBox) * ui.px(1) * zoom_;
-    const ImVec2 pen = {std::floor(at.x + ui.px(5)), std::floor(at.y + (gap - extent.y) / 2)};
-    draw->AddRectFilled(pen - ImVec2{ui.px(1), 0}, pen + ImVec2{width + ui.px(2), extent.y},
-                        with_alpha(ui.theme->panel, 0.9f), ui.px(2));
-    draw->AddText(font, size, pen, ui.theme->muted, words.c_str());
   }
+}
+
+// Places on the edges in sight, so close that no label fits between two.
+std::vector<ImVec2> GraphPlot::points_of_edges(const Ui& ui) const {
+  constexpr float kMostPoints = 200;
+  std::vector<ImVec2> points;
+  for (const auto& route : places_.edges)
+    for (std::size_t k = 0; k + 1 < route.size(); ++k) {
+      const ImVec2 a = pixel_of(route[k].x, route[k].y), b = pixel_of(route[k + 1].x, route[k + 1].y);
+      if (std::max(a.y, b.y) < area_.low.y || std::min(a.y, b.y) > area_.high.y) continue;
+      const float bend = (b.y - a.y) * 0.45f;
+      const float far = std::max(std::abs(b.x - a.x), std::abs(b.y - a.y));
+      const float count = std::clamp(std::ceil(far / ui.px(5)), 1.0f, kMostPoints);
+      for (float i = 0; i <= count; ++i)
+        points.push_back(ImBezierCubicCalc(a, {a.x, a.y + bend}, {b.x, b.y - bend}, b, i / count));
+    }
+  return points;
 }
 
 void GraphPlot::draw_box(const Document& document, const Ui& ui, std::size_t box, bool chosen) const {
@@ -335,27 +369,32 @@ void GraphPlot::draw_box(const Document& document, const Ui& ui, std::size_t box
 
 void GraphPlot::draw_words(const Ui& ui, std::size_t box, const PlotArea& at) const {
   ImDrawList* const draw = ImGui::GetWindowDrawList();
-  const float title = ui.fonts.strong->FontSize * zoom_;
-  if (title < ui.px(5)) return;
   const BoxWords& words = words_[box];
-  const ImVec4 clip = {at.low.x, at.low.y, at.high.x - ui.px(2) * zoom_, at.high.y};
-  ImVec2 pen = at.low + ImVec2{ui.px(11) * zoom_, ui.px(5) * zoom_};
-  draw->AddText(ui.fonts.strong, title, pen,
+  // in a box that is drawn smaller, in the small font
+  ImFont* const strong = zoom_ < 1 ? ui.fonts.small : ui.fonts.strong;
+  const float title = font_size(strong, zoom_), small = font_size(ui.fonts.small, zoom_);
+  const float end = at.high.x - ui.px(3) * std::min(zoom_, 1.0f);
+  const ImVec4 clip = {at.low.x, at.low.y, end, at.high.y};
+  ImVec2 pen = on_pixels(at.low + ImVec2{ui.px(11) * zoom_, ui.px(zoom_ < 1 ? 1 : 5) * zoom_});
+  if (pen.y + title > at.high.y + ui.px(1)) return;
+  const FontScope font(strong);  // titles are measured in it
+  draw->AddText(strong, title, pen,
                 part_.boxes[box].kind >= view::BoxKind::arrives ? ui.theme->muted : ui.theme->text,
-                words.title.c_str(), nullptr, 0, &clip);
-  const float small = ui.fonts.small->FontSize * zoom_;
-  if (small < ui.px(5)) return;
-  if (!words.beside.empty()) {
-    const float wide =
-        ui.fonts.strong->CalcTextSizeA(title, std::numeric_limits<float>::max(), 0, words.title.c_str()).x;
-    draw->AddText(ui.fonts.small, small,
-                  {pen.x + wide + ui.px(kBesideTitle) * zoom_, pen.y + (title - small) * 0.7f},
-                  ui.theme->muted, words.beside.c_str(), nullptr, 0, &clip);
-  }
+                (zoom_ < 1 ? elided(words.title, end - pen.x) : words.title).c_str(), nullptr, 0, &clip);
+  // whole or not at all: half a figure is a wrong one
+  const auto fits = [&](float x, const std::string& line) {
+    return x + width_of(ui.fonts.small, small, line) <= end + ui.px(1);
+  };
+  if (const float x = std::round(pen.x + width_of(strong, title, words.title) + ui.px(kBesideTitle) * zoom_);
+      !words.beside.empty() && fits(x, words.beside))
+    draw->AddText(ui.fonts.small, small, {x, std::round(pen.y + (title - small) * 0.7f)}, ui.theme->muted,
+                  words.beside.c_str(), nullptr, 0, &clip);
   pen.y += title;
   for (const std::string& line : words.lines) {
-    pen.y += ui.px(2) * zoom_;
-    draw->AddText(ui.fonts.small, small, pen, ui.theme->muted, line.c_str(), nullptr, 0, &clip);
+    pen.y = std::round(pen.y + ui.px(2) * zoom_);
+    if (pen.y + small > at.high.y + ui.px(1)) return;
+    if (fits(pen.x, line))
+      draw->AddText(ui.fonts.small, small, pen, ui.theme->muted, line.c_str(), nullptr, 0, &clip);
     pen.y += small;
   }
 }
@@ -363,15 +402,15 @@ void GraphPlot::draw_words(const Ui& ui, std::size_t box, const PlotArea& at) co
 // Neighbors that are left out, as numbers above and below the box.
 void GraphPlot::draw_hidden(const Ui& ui, std::size_t box, const PlotArea& at) const {
   ImDrawList* const draw = ImGui::GetWindowDrawList();
-  const float small = ui.fonts.small->FontSize * zoom_;
-  if (small < ui.px(5)) return;
+  if (zoom_ < 0.6f) return;
+  const float small = font_size(ui.fonts.small, zoom_);
   const auto hidden = [&](std::uint32_t count, float y) {
     if (count == 0) return;
     const std::string words = fmt::format("+{}", count);
     const ImVec2 extent =
         ui.fonts.small->CalcTextSizeA(small, std::numeric_limits<float>::max(), 0, words.c_str());
-    draw->AddText(ui.fonts.small, small, {at.high.x - extent.x - ui.px(5) * zoom_, y}, ui.theme->accent,
-                  words.c_str());
+    draw->AddText(ui.fonts.small, small, on_pixels({at.high.x - extent.x - ui.px(5) * zoom_, y}),
+                  ui.theme->accent, words.c_str());
   };
   hidden(part_.boxes[box].hidden_before, at.low.y - small - ui.px(1));
   hidden(part_.boxes[box].hidden_after, at.high.y + ui.px(1));
@@ -411,7 +450,7 @@ void GraphPlot::describe_operator(const Document& document, const Ui& ui, std::u
                           format_grouped(scene.forward()->ops.size() - 1)));
   if (runs && document.forward.figures()) {
     const forward::LaneBytes& alive = document.forward.figures()->usage[*runs];
-    muted(ui, format_bytes(alive.passing()) + " of values alive during it");
+    muted(ui, format_bytes(alive.passing()) + " of activations and temporaries alive during it");
   }
   if (!forward().ops[op].bodies.empty()) muted(ui, "a double click shows what is inside");
   if (const auto* const why = graph::setting_for_people(forward().ops[op], graph::kNotDrawn))
