@@ -1056,6 +1056,8 @@ TEST(Palette, FindsActionsPanelsOptionsTensorsAndModules) {
   EXPECT_EQ(find(workspace, "open a model").at(0).word, "browse");
   for (const PaletteItem& item : find(workspace, ""))
     EXPECT_NE(item.word, "upload") << "it is not possible now";
+  EXPECT_EQ(find(workspace, "").at(0).word, "browse") << "what people want most";
+  EXPECT_FALSE(find(workspace, "").at(3).needs_more);
   workspace.show(llama_70b_graph(), "");
   EXPECT_EQ(find(workspace, "show methods").at(0).argument, "methods");
   EXPECT_EQ(find(workspace, "state_dict").at(0).word, "method");

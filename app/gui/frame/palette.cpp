@@ -14,12 +14,14 @@
 #include "core/load/request/method.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <optional>
 #include <unordered_set>
 #include <utility>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <imgui_stdlib.h>
 
 namespace loadline::gui {
@@ -58,6 +60,18 @@ std::vector<std::string_view> choices_of(std::string_view arguments) {
     return std::islower(static_cast<unsigned char>(c)) != 0 || c == '|' || c == '-';
   };
   return std::ranges::all_of(arguments, is_word) ? split(arguments, '|') : std::vector<std::string_view>();
+}
+
+// "then type a size": what is asked for, of "SIZE|none [UNIT]".
+std::string asked_words(std::string_view arguments) {
+  const std::vector<std::string_view> choices = choices_of(arguments);
+  if (!choices.empty() && choices.size() <= 3) return fmt::format("then {}", fmt::join(choices, ", "));
+  const std::string first = lower_case(arguments.substr(0, arguments.find_first_of(" |")));
+  if (!choices.empty() || first.empty() || !std::isalpha(static_cast<unsigned char>(first.front())))
+    return "then type more";
+  return fmt::format("then type {} {}",
+                     std::string_view("aeio").find(first.front()) != std::string_view::npos ? "an" : "a",
+                     first);
 }
 
 PaletteItem item_of(std::string title, std::string hint, std::string_view word, bool needs_more) {
@@ -105,10 +119,21 @@ class Collector {
   int worst_ = 0;
 };
 
-void add_actions(const Workspace& workspace, Collector& found) {
+// What people want most, while nothing is typed; then what runs at once, then what asks for more.
+constexpr std::array<std::string_view, 12> kCommon = {"browse", "advice",   "diff",   "play",
+                                                      "undo",   "export",   "start",  "inspector",
+                                                      "tree",   "timeline", "manual", "keys"};
+int place_in_list(const Action& action) {
+  constexpr int kFirst = -20, kAtOnce = 1, kAsks = 8;
+  const auto at = std::ranges::find(kCommon, action.id);
+  if (at != kCommon.end()) return kFirst + static_cast<int>(at - kCommon.begin());
+  return action.argument == Argument::required ? kAsks : kAtOnce;
+}
+
+void add_actions(const Workspace& workspace, std::string_view typed, Collector& found) {
   for (const Action& action : actions()) {
     if (!action.enabled(workspace)) continue;
-    found.add(std::string_view(action.title), 0, [&] {
+    found.add(std::string_view(action.title), typed.empty() ? place_in_list(action) : 0, [&] {
       return item_of(std::string(action.title), std::string(action.shortcut), action.id,
                      action.argument == Argument::required);
     });
@@ -281,7 +306,7 @@ std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_v
                 std::string(typed.substr(space + 1))},
                kWholeLine);
   }
-  add_actions(workspace, found);
+  add_actions(workspace, typed, found);
   add_options(found);
   add_values(typed, found);
   add_open(workspace, found);
@@ -392,7 +417,7 @@ void Palette::draw(Workspace& workspace, const Ui& ui) {
       if (ImGui::Selectable("##item", i == current_, 0, {width, height})) run(workspace, i);
       if (!open_ || i >= items_.size()) break;
       const float y = at.y + ui.px(5);
-      const std::string hint = items_[i].needs_more ? items_[i].takes : shown(items_[i].hint);
+      const std::string hint = items_[i].needs_more ? asked_words(items_[i].takes) : shown(items_[i].hint);
       put_text({at.x + ui.px(8), y}, ui.theme->text,
                elided(shown(items_[i].title), width - text_width(hint) - ui.px(30)));
       put_text_before(at.x + width - ui.px(8), y, ui.theme->muted, hint);

@@ -33,6 +33,13 @@ constexpr float kLesson = 412;  // the column of a lesson
 constexpr float kLeastTree = 180, kLeastInspector = 200, kLeastMain = 430, kLeastTimeline = 110,
                 kLeastUpper = 190;
 
+// A lesson stands beside its own model, and alone while that is being made.
+bool lesson_is_here(const Workspace& workspace) {
+  const auto is_its = [&](const auto& document) { return document->id == workspace.lesson.document; };
+  return workspace.lesson.plays() &&
+         (is_its(&workspace.document()) || std::ranges::none_of(workspace.documents(), is_its));
+}
+
 constexpr ImGuiWindowFlags kShellFlags =
     ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
     ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoScrollWithMouse;
@@ -194,7 +201,7 @@ void Shell::draw(const Ui& ui) {
 void Shell::draw_start(const Ui& ui, ImVec2 size) {
   const ChildScope body("body", size);
   draw_notices(ui);
-  if (workspace_.lesson.plays()) {
+  if (lesson_is_here(workspace_)) {
     const CardScope card(ui, "start", {0, 0});
     return empty_state(ui, "The lesson is being prepared", "The model is derived from a configuration.");
   }
@@ -204,7 +211,7 @@ void Shell::draw_start(const Ui& ui, ImVec2 size) {
 }
 
 void Shell::draw_body(const Ui& ui, ImVec2 size) {
-  if (!workspace_.lesson.plays()) return draw_views(ui, size);
+  if (!lesson_is_here(workspace_)) return draw_views(ui, size);
   const ImVec2 at = ImGui::GetCursorPos();
   const float gap = ui.px(kGap), most = std::max(size.x - ui.px(kLeastMain) - gap, ui.px(kLeastInspector));
   const float side = std::min(ui.px(kLesson), most);
@@ -268,7 +275,7 @@ void Shell::draw_upper(const Ui& ui, ImVec2 size) {
                                       : 0;
   const float side_most = std::max(ui.px(kLeastInspector), std::min(size.x * 0.4f, spare - tree));
   // where both have no room, the inspector goes: the tree leads to everything
-  const float side = layout.show_inspector && !workspace_.lesson.plays() && !sheet && (two || tree == 0)
+  const float side = layout.show_inspector && !lesson_is_here(workspace_) && !sheet && (two || tree == 0)
                          ? std::clamp(layout.inspector > 0 ? ui.px(layout.inspector) : size.x * 0.2f,
                                       ui.px(kLeastInspector), side_most)
                          : 0;
@@ -289,7 +296,7 @@ void Shell::draw_upper(const Ui& ui, ImVec2 size) {
     draw_way_back(workspace_, ui, "tree", {ui.px(kWayBack), size.y}, {1, 0});
     ImGui::SameLine(0, 0);
   }
-  const bool hidden = !layout.show_inspector && !workspace_.lesson.plays() && !sheet;
+  const bool hidden = !layout.show_inspector && !lesson_is_here(workspace_) && !sheet;
   {
     const float width = ImGui::GetContentRegionAvail().x - (side > 0 ? side + gap
                                                             : hidden ? ui.px(kWayBack)
@@ -402,8 +409,10 @@ Answer notice_strip(const Ui& ui, graph::Severity severity, std::string_view wor
   const float remedy_room = remedy.empty() ? 0 : text_width(remedy) + ui.px(40);
   const float room = ImGui::GetContentRegionAvail().x - ui.px(64) - remedy_room;
   const float lines = ImGui::CalcTextSize(safe.c_str(), nullptr, false, room).y;
-  const float height = std::min(lines, 4 * ImGui::GetFontSize()) + ui.px(18);
-  const ChildScope child("notice", {0, height}, true, ImGuiWindowFlags_NoScrollbar);
+  // whole, unless it would take the window
+  const float most = std::max(4 * ImGui::GetFontSize(), ImGui::GetContentRegionAvail().y * 0.4f);
+  const float height = std::min(lines, most) + ui.px(18);
+  const ChildScope child("notice", {0, height}, true, lines > most ? 0 : ImGuiWindowFlags_NoScrollbar);
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
   const ImVec2 at = ImGui::GetWindowPos();

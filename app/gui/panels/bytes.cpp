@@ -76,18 +76,16 @@ std::string_view kind_words(StripKind kind) {
   return "";
 }
 
-// As much of a name as fits without a cut in a word: whole, from the number of its layer on, without
-// ".weight", and of that the last part alone.
+// In all tiles the same part of a name, or less where that does not fit: from the number of its layer on,
+// without ".weight"; else the last part alone.
 std::string tile_label(const Model& model, graph::TensorId tensor, float room) {
   constexpr std::string_view kWeight = ".weight";
   const std::string whole = shown(model.tensor(tensor).name);
   std::string_view name = whole;
   const auto fits = [&] { return text_width(name) <= room; };
-  if (fits()) return whole;
   if (const auto layer = model.layers[graph::index(tensor)]; layer >= 0)
     if (const std::size_t at = name.find(fmt::format(".{}.", layer)); at != std::string_view::npos)
       name.remove_prefix(at + 1);
-  if (fits()) return std::string(name);
   if (name.ends_with(kWeight)) name.remove_suffix(kWeight.size());
   if (fits()) return std::string(name);
   name.remove_prefix(name.rfind('.') + 1);

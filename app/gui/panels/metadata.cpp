@@ -388,9 +388,9 @@ void MetadataPanel::draw_rows(Document& document, const Ui& ui) {
   if (!ImGui::BeginTable("entries", 3, kListTable | ImGuiTableFlags_Resizable,
                          ImGui::GetContentRegionAvail()))
     return;
-  stretched_column("Key", 5);
-  fixed_column(ui, "Type", 84);
-  stretched_column("Value", 4);
+  stretched_column("Key", 3);
+  fixed_column(ui, "Type", 56);
+  stretched_column("Value", 2);
   table_headers(ui);
   move_entry(document, ui);
   scroll_to_entry(document);
