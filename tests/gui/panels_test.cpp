@@ -147,7 +147,7 @@ TEST(PanelTexts, say_what_is_in_a_model) {
                 {"methods", {"Peak law", "layer_streaming", "staged_ring", "Every order"}},
                 {"operators", {"1,364 operators", "layers.0-79", "input_layernorm", "lm_head"}},
                 {"graph", {"Model", "1,364 operators", "1,363 operators", "lm_head", "Whole"}},
-                {"lifetimes", {"Activations 92.25 MiB", "327,680 bytes per token", "Alive at the pass"}},
+                {"lifetimes", {"Activations 92.25 MiB", "327,680 bytes per token", "In the pass, at"}},
                 {"arena", {"Buffers 1,286", "Lower bound 92.25 MiB", "Forward pas"}},
                 {"tensors", {"723 tensors, 131.42 GiB", "model.embed_tokens.weight", "2,101,346,304"}},
                 {"values", {"No tensor is selected"}},
@@ -425,9 +425,9 @@ TEST(PanelTexts, of_the_parts_around_the_panels) {
   document.load.set_option("device_budget", "160GiB");
   EXPECT_TRUE(shows(*timeline, "160 GiB budget", wide));
   EXPECT_TRUE(shows(*inspector, "Parameters 70.6 B"));
-  EXPECT_TRUE(shows(*inspector, "Alive at the peak") && shows(*inspector, "Device131.42 GiB"));
+  EXPECT_TRUE(shows(*inspector, "In the load, at the peak") && shows(*inspector, "Device131.42 GiB"));
   document.time.set_step(0);
-  EXPECT_TRUE(shows(*inspector, "Alive at step 0"));
+  EXPECT_TRUE(shows(*inspector, "In the load, at step 0"));
   document.select(graph::TensorId{0});
   EXPECT_TRUE(shows(*inspector, "model.embed_tokens.weight"));
   EXPECT_TRUE(shows(*inspector, "At byte"));
@@ -651,7 +651,9 @@ TEST(PassData, rows_at_every_operator_add_up_to_its_usage) {
     const auto data = data_of("demo", profile, false);
     for (std::uint32_t op = 0; op < data->figures->usage.size(); ++op) {
       forward::LaneBytes sum;
-      for (const PassRow& row : alive_rows(*data, op)) {
+      const std::vector<PassRow> rows = alive_rows(*data, op);
+      EXPECT_TRUE(std::ranges::is_sorted(rows, std::greater{}, &PassRow::bytes)) << profile << " " << op;
+      for (const PassRow& row : rows) {
         if (row.lane == PassLane::activations) sum.activations += row.bytes;
         if (row.lane == PassLane::temporaries) sum.temporaries += row.bytes;
         if (row.lane == PassLane::cache) sum.cache += row.bytes;

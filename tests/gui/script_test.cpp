@@ -551,9 +551,9 @@ TEST_F(Exports, DrawingsHoldTheWords) {
   const std::string all = content(folder / "all.svg"), part = content(folder / "part.svg");
   EXPECT_TRUE(all.starts_with("<svg "));
   EXPECT_TRUE(all.ends_with("</svg>\n"));
-  for (const char* const word : {">Options</text>", ">Alive at the peak</text>", ">Methods</text>"})
+  for (const char* const word : {">Options</text>", ">In the load, at the peak</text>", ">Methods</text>"})
     EXPECT_NE(all.find(word), std::string::npos) << word;
-  EXPECT_EQ(part.find(">Alive at the peak</text>"), std::string::npos) << "that is in the inspector";
+  EXPECT_EQ(part.find(">In the load, at the peak</text>"), std::string::npos) << "that is in the inspector";
   EXPECT_NE(part.find(">Split</text>"), std::string::npos);
   EXPECT_TRUE(ImGui::GetStyle().AntiAliasedFill) << "only the frame of the drawing goes without";
 }

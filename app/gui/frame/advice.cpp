@@ -1,5 +1,6 @@
 // The sheet behind the verdict: what would make the load fit that is asked for, and the context.
 
+#include "app/gui/frame/facts.h"
 #include "app/gui/frame/overlays.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/summary.h"
@@ -13,7 +14,6 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace loadline::gui {
 
@@ -60,14 +60,15 @@ void draw_context(Workspace& workspace, const Ui& ui, float width) {
   const Asked& asked = document.load.asked();
   constexpr std::uint64_t kUsualMost = 131'072;
   const load::LoadAnswer* const judged = document.load.judged_load();
-  const std::uint64_t most = judged != nullptr && judged->context && judged->context->positions
-                                 ? *judged->context->positions
-                                 : kUsualMost;
+  const bool known = judged != nullptr && judged->context && judged->context->positions;
+  const std::uint64_t most = known ? *judged->context->positions : kUsualMost;
   std::uint64_t tokens = asked.first_token ? asked.request.sequence + asked.request.past : 0;
-  if (!number_slider(
-          ui, "##context", width, tokens, 0, std::max(most, tokens),
-          "Tokens of the context: a prompt runs behind the load, with those before it in the cache"))
-    return;
+  std::string hint =
+      "Tokens of the context: a prompt runs behind the load, with those before it in the cache";
+  if (known) hint += fmt::format(". The model has {}: more is lowered to that", counted(most, "position"));
+  if (!number_slider(ui, "##context", width, tokens, 0, std::max(most, tokens), hint)) return;
+  if (known && tokens == most)
+    workspace.services.done = fmt::format("The context is all {} of the model", counted(most, "position"));
   set_context(workspace, tokens);
 }
 
@@ -90,9 +91,11 @@ plan::PerSpace<std::uint64_t> peaks_of(const load::LoadRow& row) {
   return peaks;
 }
 
-std::string change_text(const load::AdvisedLoad& load) {
-  const std::string changes = fmt::format("{}", fmt::join(load.changes, " and "));
-  return load.changes.empty() ? fmt::format("{} in {} order", load.method->id, load.order) : changes;
+// The title, and the changes where it does not say all of them.
+std::string change_title(const load::AdvisedLoad& load) {
+  if (load.changes.empty()) return fmt::format("{} in {} order", load.method->id, load.order);
+  if (load.changes.size() == 1) return capitalized(load.changes.front());
+  return fmt::format("{} with {}", load.method->id, counted(load.changes.size(), "change"));
 }
 
 // The largest context with the change: ", room for about 70k tokens".
@@ -115,7 +118,11 @@ bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& lo
   const float below = ImGui::GetCursorPosY();
   ImGui::SetCursorScreenPos(start);
   ImGui::PushTextWrapPos(left + width - ui.px(84));
-  text_colored(ui.theme->text, shown(change_text(load)));
+  text_colored(ui.theme->text, shown(change_title(load)));
+  for (std::size_t i = 0; i < load.changes.size() && load.changes.size() > 1; ++i) {
+    ImGui::Bullet();
+    text_colored(ui.theme->text, shown(load.changes[i]));
+  }
   {
     const FontScope font(ui.fonts.small);
     muted(ui, fmt::format("{}, {}{}", peaks_text(load.peaks), report::time_text(load), room_text(load)));
@@ -151,6 +158,12 @@ void draw_quantizations(Workspace& workspace, const Ui& ui) {
   if (tried.busy()) return muted(ui, "Trying quantizations");
   if (tried.or_empty().models.empty()) return;
   heading(ui, "Smaller files");
+  const report::QuantizedModel& smallest = tried.or_empty().models.back();
+  if (std::ranges::none_of(tried.or_empty().models, [](const auto& model) { return model.verdict.fits(); }))
+    return paragraph(ui,
+                     fmt::format("None fits. The smallest, {}, has {}: {}.", type_title(smallest.policy),
+                                 format_bytes(smallest.bytes), smallest.verdict.words),
+                     ui.theme->muted);
   for (const report::QuantizedModel& model : tried.or_empty().models) {
     const IdScope scope(model.policy.c_str());
     const bool fits = model.verdict.fits();
@@ -163,7 +176,7 @@ void draw_quantizations(Workspace& workspace, const Ui& ui) {
     }
     const float below = ImGui::GetCursorPosY();
     ImGui::SetCursorScreenPos(start);
-    text_colored(ui.theme->text, fmt::format("{}, {}", model.policy, format_bytes(model.bytes)));
+    text_colored(ui.theme->text, fmt::format("{}, {}", type_title(model.policy), format_bytes(model.bytes)));
     small_text(ui, model.verdict.words, fits ? ui.theme->muted : verdict_color(ui, model.verdict));
     ImGui::SetCursorPosY(std::max(below, ImGui::GetCursorPosY()) + ui.px(4));
   }

@@ -72,9 +72,9 @@ void AliveList::draw(Workspace& workspace, const Ui& ui) {
   refresh(document);
   const bool peak = document.time.at_peak() && !document.hover.step;
   const bool end = step_ >= of_->plan.steps.size();
-  heading(ui, peak  ? "Alive at the peak"
-              : end ? "Alive at the end"
-                    : fmt::format("Alive at step {}", format_grouped(step_)));
+  heading(ui, peak  ? "In the load, at the peak"
+              : end ? "In the load, at the end"
+                    : fmt::format("In the load, at step {}", format_grouped(step_)));
   const FontScope font(ui.fonts.small);
   // a line each: no memory holds their sum
   for (const plan::Space space : plan::kSpaceOrder)
@@ -252,7 +252,7 @@ void InspectorPanel::draw_content(Workspace& workspace, const Ui& ui) {
   draw_header(document, ui, facts.kind);
   const float room = ImGui::GetContentRegionAvail().y;
   {
-    // what is alive keeps at least some rows
+    // what is alive keeps its title and a row, and takes what the selection leaves
     const float most = std::max(room * 0.45f, room - ui.px(170));
     // and what is selected ends with a whole line
     const float lines = fact_height(ui) * std::floor(most / fact_height(ui));

@@ -8,7 +8,8 @@
 namespace loadline::gui {
 
 std::string_view use_title(plan::BlockUse use) {
-  constexpr std::array<std::string_view, 4> kTitles = {"other blocks", "values", "ring slots", "temporary"};
+  constexpr std::array<std::string_view, 4> kTitles = {"other blocks", "activations and cache", "ring slots",
+                                                       "temporaries"};
   return kTitles[static_cast<std::size_t>(use)];
 }
 

@@ -437,23 +437,19 @@ void overlay_card(const Ui& ui, const PlotArea& area, const Overlay& overlay, st
                                       ui.px(1));
 }
 
-// The line of the budget and its name; where it lies far above the curves, the name alone. The place that the
-// name takes.
-std::vector<PlotArea> paint_limit(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
-  if (!overlay.limit) return {};
+// The line of the budget, and its name in the margin; where it lies far above the curves, the name alone.
+void paint_limit(const Ui& ui, const PlotArea& area, const Overlay& overlay) {
+  if (!overlay.limit) return;
   const FontScope font(ui.fonts.small);
   const auto limit = static_cast<double>(*overlay.limit);
   const bool inside = limit <= overlay.most;
   const float y = plot_y(area, overlay.most, limit), line = ImGui::GetFontSize();
   if (inside) paint_budget_line(ui, area.low.x, area.high.x, y);
-  const std::string name =
-      fmt::format("{}{} budget", inside ? "" : "\xE2\x86\x91 ", tick_label(*overlay.limit));
-  const float top = y - line - ui.px(3) >= area.low.y ? y - line - ui.px(3) : y + ui.px(3);
-  const ImVec2 at = {area.low.x + ui.px(6), top};
-  const PlotArea place = {at - ImVec2{ui.px(3), 0}, at + ImVec2{text_width(name) + ui.px(3), line}};
-  ImGui::GetWindowDrawList()->AddRectFilled(place.low, place.high, with_alpha(ui.theme->panel, 0.8f));
-  put_text(at, ui.theme->text, name);
-  return {place};
+  const float top =
+      std::clamp(inside ? y - line : area.low.y, area.low.y, std::max(area.low.y, area.high.y - 2 * line));
+  const ImVec2 at = {area.high.x + ui.px(6), top};
+  put_text(at, ui.theme->text, (inside ? "" : "\xE2\x86\x91 ") + tick_label(*overlay.limit));
+  put_text(at + ImVec2{0, line}, ui.theme->text, "budget");
 }
 
 void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, std::span<const ImU32> colors,
@@ -462,8 +458,9 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
   const ImVec2 at = ImGui::GetCursorScreenPos();
   plot_area("overlay", size);
   const bool hot = ImGui::IsItemHovered();
-  const PlotArea area = {{at.x + ui.px(kPlotAxisWidth), at.y + ui.px(8)},
-                         {at.x + size.x - ui.px(8), at.y + size.y - ui.px(kPlotAxisHeight)}};
+  const PlotArea area = {
+      {at.x + ui.px(kPlotAxisWidth), at.y + ui.px(8)},
+      {at.x + size.x - ui.px(overlay.limit ? 84 : 8), at.y + size.y - ui.px(kPlotAxisHeight)}};
   if (hot && !overlay.rows.empty()) overlay_card(ui, area, overlay, colors);
   paint_byte_axis(ui, area, overlay.most);
   paint_axis(ui, area, overlay);
@@ -473,7 +470,8 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
     for (std::size_t i = 0; i < overlay.rows.size(); ++i)
       if ((overlay.rows[i].drawn.row->method->id == shown_method(document.load.asked()).id) == chosen)
         curves[i] = paint_line(ui, area, overlay, overlay.rows[i], colors[i], chosen);
-  paint_names(ui, area, overlay, colors, curves, paint_limit(ui, area, overlay));
+  paint_limit(ui, area, overlay);
+  paint_names(ui, area, overlay, colors, curves, {});
 }
 
 // Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.

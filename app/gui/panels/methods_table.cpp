@@ -122,6 +122,24 @@ bool is_asked(const load::LoadRow& row, const Asked& asked) {
   return row.method == &shown_method(asked) && row.order == shown_order(asked);
 }
 
+// Of the method in use a bar and words stand at its name.
+void draw_name(const Ui& ui, const load::LoadRow& row, bool chosen) {
+  const float room = ImGui::GetContentRegionAvail().x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  constexpr std::string_view kInUse = "in use";
+  const ImU32 color = row.refusal && !chosen ? ui.theme->muted : ui.theme->text;
+  if (chosen) {
+    const float pad = ImGui::GetStyle().CellPadding.y, left = at.x - ui.px(7);
+    ImGui::GetWindowDrawList()->AddRectFilled(
+        {left, at.y - pad}, {left + ui.px(3), at.y + ImGui::GetTextLineHeight() + pad + ui.px(2.5f)},
+        ui.theme->accent);
+  }
+  const std::string name = elided(row.method->id, room);
+  if (chosen && text_width(name) + text_width(kInUse) + ui.px(10) <= room)
+    put_text_before(at.x + room, at.y, ui.theme->accent, kInUse);
+  text_colored(color, name);
+}
+
 float row_height(const Ui& ui) { return ImGui::GetTextLineHeight() + ui.px(2.5f); }
 
 void draw_row(Workspace& workspace, const Ui& ui, const load::LoadRow& row, std::size_t at, double most) {
@@ -133,8 +151,7 @@ void draw_row(Workspace& workspace, const Ui& ui, const load::LoadRow& row, std:
   if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
     workspace.settings.panel = "load";
   row_card(document, ui, row);
-  text_colored(row.refusal && !chosen ? ui.theme->muted : ui.theme->text,
-               elided(row.method->id, ImGui::GetContentRegionAvail().x));
+  draw_name(ui, row, chosen);
   if (ImGui::TableNextColumn()) name_text(ui, row.order, 0, chosen ? ui.theme->text : ui.theme->muted);
   for (const Figure& figure : kFigures) figure_cell(ui, row, figure, most);
   if (ImGui::TableNextColumn() && !row.refusal)

@@ -208,8 +208,12 @@ void paint_time_axis(const Ui& ui, const PlotArea& area, const PlotRange& range,
 void unit_switch(const Ui& ui, Document& document) {
   const auto now = static_cast<std::size_t>(document.axis_unit());
   const std::size_t picked = segmented(ui, "axis", kAxisUnits, now);
-  tooltip(ui, document.load.beside.value() ? "Two methods have the clock in common, not their steps (T)"
-                                           : "The unit of the time axis, here and in the tab Load (T)");
+  tooltip(
+      ui,
+      document.load.beside.value()
+          ? "Two methods have the clock in common, not their steps (T)"
+          : "Steps: every step is equally wide. Time: as wide as it lasts, by the modeled clock. Here and in "
+            "the tab Load (T)");
   if (picked != now) document.show_unit(static_cast<view::RunAxis>(picked));
 }
 
@@ -438,11 +442,12 @@ void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const Ti
   const float line = ImGui::GetFontSize();
   // labels stand beside the plot, and move away from others without passing them; a line whose label has no
   // room is known by its height
-  const auto label = [&](float y, ImU32 color, const std::string& words) {
+  const auto label = [&](float y, ImU32 color, const std::string& words, const std::string& below = "") {
     const float low = std::min(lane.base, lane.far) - line / 2, high = std::max(lane.base, lane.far) + line;
+    const float tall = below.empty() ? line : 2 * line;
     const auto place_at = [&](float center) {
-      const float top = std::clamp(center - line / 2, low, high - line);
-      return PlotArea{{lane.right, top}, {lane.right + ui.px(kLevelLabels), top + line}};
+      const float top = std::clamp(center - tall / 2, low, std::max(low, high - tall));
+      return PlotArea{{lane.right, top}, {lane.right + ui.px(kLevelLabels), top + tall}};
     };
     const auto other_at = [&](const PlotArea& place) {
       return std::ranges::find_if(labels_, [&](const PlotArea& other) { return place.overlaps(other); });
@@ -451,11 +456,12 @@ void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const Ti
     for (int moves = 0; moves < 2 && other_at(place) != labels_.end(); ++moves) {
       const PlotArea& other = *other_at(place);
       place =
-          place_at(y < (other.low.y + other.high.y) / 2 ? other.low.y - line / 2 : other.high.y + line / 2);
+          place_at(y < (other.low.y + other.high.y) / 2 ? other.low.y - tall / 2 : other.high.y + tall / 2);
     }
     if (other_at(place) != labels_.end()) return;
     labels_.push_back(place);
     put_text({lane.right + ui.px(6), place.low.y}, color, words);
+    put_text({lane.right + ui.px(6), place.low.y + line}, color, below);
   };
   if (side.budget) {
     const auto bytes = static_cast<double>(*side.budget);
@@ -466,8 +472,7 @@ void TimelinePlot::draw_lines_of_levels(const Ui& ui, const Lane& lane, const Ti
     const std::string figure = fmt::format("{}{}", beyond, tick_label(*side.budget));
     const std::string words = figure + " budget";
     const bool broad = text_width(words) > ui.px(kLevelLabels - 6);
-    label(y, ui.theme->text, broad ? figure : words);
-    if (broad) label(y, ui.theme->text, "budget");
+    label(y, ui.theme->text, broad ? figure : words, broad ? "budget" : "");
   }
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
     const auto bytes = static_cast<double>(level->bytes);

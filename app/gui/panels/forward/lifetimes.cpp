@@ -113,7 +113,7 @@ void LifetimesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (forward_absent(document, ui)) return;
   forward_controls(workspace, ui, controls_);
-  constexpr std::array<std::string_view, 2> kCurves = {"Activations only", "All values"};
+  constexpr std::array<std::string_view, 2> kCurves = {"Activations only", "With weights and cache"};
   label_before(ui, "Curve", segmented_width(ui, kCurves));
   everything_ = segmented(ui, "curve", kCurves, everything_ ? 1 : 0) == 1;
   tooltip(ui, "Whether the curve has weights and cache below activations and temporaries");
@@ -139,35 +139,34 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
   if (!figures_) return;
   const forward::ForwardFigures& figures = *figures_;
   const forward::LaneBytes& at = figures.usage[figures.peak.op];
-  const auto entry = [&](PassLane lane, std::uint64_t bytes, bool first = false) {
+  const auto entry = [&](PassLane lane, std::uint64_t bytes, const std::string& more, bool first = false) {
     if (plot_.data().lanes[static_cast<std::size_t>(lane)].rows.empty()) return;
-    const std::string figure = format_bytes(bytes);
+    const std::string figure = format_bytes(bytes) + more;
     if (!first) continue_line(ui, 18, legend_width(ui, pass_lane_name(lane), figure));
     legend_entry(ui, pass_lane_color(*ui.theme, lane), pass_lane_name(lane), figure);
     bytes_tooltip(ui, bytes);
   };
-  entry(PassLane::activations, at.activations, true);
-  entry(PassLane::temporaries, at.temporaries);
+  const bool sum = at.temporaries > 0 && at.activations > 0;
+  const std::string estimated =
+      forward::is_estimate(document.forward.scene.value()->model, figures) ? ", estimated" : "";
+  entry(PassLane::activations, at.activations, sum ? "" : " at the peak" + estimated, true);
+  entry(PassLane::temporaries, at.temporaries, sum || at.temporaries == 0 ? "" : " at the peak" + estimated);
   const auto words = [&](const std::string& text_, std::string_view hint, ImU32 color) {
     const FontScope font(ui.fonts.small);
     continue_line(ui, 18, text_width(text_));
     text_colored(color, text_);
     tooltip(ui, hint);
   };
-  const bool sum = at.temporaries > 0 && at.activations > 0;
-  words(
-      fmt::format("{}at the peak{}", sum ? format_bytes(figures.peak.bytes) + " " : "",
-                  forward::is_estimate(document.forward.scene.value()->model, figures) ? ", estimated" : ""),
-      "Activations and temporaries alive at once, by a sum", ui.theme->muted);
+  if (sum)
+    words(fmt::format("together {} at the peak{}", format_bytes(figures.peak.bytes), estimated),
+          "Activations and temporaries alive at once, by a sum", ui.theme->muted);
   if (figures.reserved != figures.peak.bytes)
     words(fmt::format("the profile's allocator holds {}", format_bytes(figures.reserved)), "",
           ui.theme->muted);
-  entry(PassLane::cache, figures.peak.cache_bytes);
-  if (document.forward.scene.value()->model.cache_bytes_per_token.value_or(0) > 0)
-    words(fmt::format("{} bytes per token of each sequence",
-                      format_grouped(*document.forward.scene.value()->model.cache_bytes_per_token)),
-          "", ui.theme->muted);
-  entry(PassLane::weights, plot_.data().weight_bytes);
+  const std::uint64_t each = document.forward.scene.value()->model.cache_bytes_per_token.value_or(0);
+  entry(PassLane::cache, figures.peak.cache_bytes,
+        each > 0 ? fmt::format(", {} bytes per token of each sequence", format_grouped(each)) : "");
+  entry(PassLane::weights, plot_.data().weight_bytes, "");
   if (figures.peak.unknown > 0)
     words(fmt::format("{} of unknown size", counted(figures.peak.unknown, "value")),
           "Their shapes are unknown: the peak is an estimate", ui.theme->warning);
@@ -238,13 +237,14 @@ void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
   }
   const graph::Op& op = data.scene->forward()->ops[cursor_];
   const bool at_peak = figures_ && cursor_ == figures_->peak.op;
-  heading(ui, at_peak ? "Alive at the pass's peak"
-                      : fmt::format("Alive at operator {}", format_grouped(cursor_)));
+  heading(ui, at_peak ? "In the pass, at its peak"
+                      : fmt::format("In the pass, at operator {}", format_grouped(cursor_)));
   const FontScope font(ui.fonts.small);
   name_text(ui, beginning(forward::op_text(op), kMostName), 0, ui.theme->text, true);
   if (figures_) {
     const forward::LaneBytes& bytes = figures_->usage[cursor_];
-    std::string words = format_bytes(bytes.passing()) + " passing";
+    std::string words = format_bytes(bytes.passing()) +
+                        (bytes.temporaries > 0 ? " of activations and temporaries" : " of activations");
     if (!scene_->cache.empty()) words += fmt::format(", {} of cache so far", format_bytes(bytes.cache));
     paragraph(ui, words, ui.theme->muted);
   }

@@ -98,13 +98,11 @@ std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op) {
   std::vector<PassRow> alive;
   for (const PassLane lane :
        {PassLane::activations, PassLane::temporaries, PassLane::cache, PassLane::weights}) {
-    const std::size_t first = alive.size();
     for (const PassRow& row : data.lanes[static_cast<std::size_t>(lane)].rows)
       if (lane == PassLane::weights ? used[row.id] : row.ops.first <= op && op < row.ops.end)
         alive.push_back(row);
-    std::stable_sort(alive.begin() + static_cast<std::ptrdiff_t>(first), alive.end(),
-                     [](const PassRow& a, const PassRow& b) { return a.bytes > b.bytes; });
   }
+  std::ranges::stable_sort(alive, std::greater{}, &PassRow::bytes);
   return alive;
 }
 
@@ -307,7 +305,10 @@ void LifetimesPlot::draw_label(const Ui& ui, const PassRow& row, ImVec2 low, ImV
 void LifetimesPlot::draw_lane(const Ui& ui, const Frame& frame, const Lane& lane) const {
   ImDrawList* draw = ImGui::GetWindowDrawList();
   const PlotArea& area = frame.area;
-  const ImU32 color = pass_lane_color(*ui.theme, lane.lane);
+  const ImU32 whole = pass_lane_color(*ui.theme, lane.lane);
+  // as thin lines on a light ground, pale colors need a darker ink
+  const bool thin = lane.layout.row_height < static_cast<double>(ui.px(4)) && !ui.theme->dark;
+  const ImU32 color = thin ? mix(whole, ui.theme->text, 0.35f) : whole;
   const LaneRows& rows = data_->lanes[static_cast<std::size_t>(lane.lane)];
   // weights are there all the time, and so is the room for the cache; what is used stands out
   const bool throughout = lane.lane == PassLane::weights;
