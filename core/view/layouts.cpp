@@ -353,10 +353,11 @@ EvenColumns filled_columns(std::span<const double> weights, std::size_t count, d
 // weight.
 EvenColumns chosen_columns(std::span<const double> weights, double usual, double total, const Rect& bounds) {
   constexpr double kAspect = 1.15;  // a little wider than high, to leave room for titles
-  constexpr double kSpread = 2, kCostOfRoom = 8;
+  constexpr double kSpread = 2, kCostOfRoom = 12;
   const double most = std::ranges::max(weights);
   const double ideal = std::sqrt(total / usual * bounds.w / (bounds.h * kAspect));
-  const auto least = static_cast<std::size_t>(std::max(1.0, std::floor(ideal / kSpread)));
+  const auto least = static_cast<std::size_t>(
+      std::clamp(std::floor(ideal / kSpread), 1.0, static_cast<double>(weights.size())));
   EvenColumns best;
   double best_cost = std::numeric_limits<double>::max();
   for (std::size_t count = least; count <= weights.size(); ++count) {

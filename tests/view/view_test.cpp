@@ -117,6 +117,8 @@ TEST(EvenColumns, give_equals_equal_shapes_in_order) {
     EXPECT_GT(filled, 0.85 * bounds.area()) << count;
     if (count == 4 || count == 32 || count == 80) expect_tiling(rects, bounds);
   }
+  for (const Rect& rect : even_columns(std::vector<double>(4, 1), {0, 0, 1000, 5}))
+    EXPECT_NEAR(rect.area(), 1250, 1e-6) << "far wider than high";
   EXPECT_TRUE(even_columns({}, {0, 0, 5, 5}).empty());
 }
 

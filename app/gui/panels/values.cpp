@@ -108,11 +108,12 @@ Place draw_cells_frame(const inspect::ValueCells& cells, const inspect::CellRang
   const float gutter = std::max(text_width("row"), text_width(last_row)) + ui.px(6);
   const float most = scale_of(cells, show);
   const auto number = [](float value) { return fmt::format("{:.3g}", value); };
-  color_scale(ui, place.at + ImVec2{gutter, 0}, place.size.x - gutter,
-              show == CellValue::mean ? "mean of each cell" : "largest magnitude of each cell",
-              number(show == CellValue::mean && most > 0 ? -most : 0), number(most), [&](float share) {
-                return color_of(ui, show == CellValue::mean ? (2 * share - 1) * most : share * most, most);
-              });
+  color_scale(
+      ui, place.at + ImVec2{gutter, 0}, place.size.x - gutter,
+      show == CellValue::mean ? "mean of each cell, orange below zero" : "largest magnitude of each cell",
+      number(show == CellValue::mean && most > 0 ? -most : 0), number(most), [&](float share) {
+        return color_of(ui, show == CellValue::mean ? (2 * share - 1) * most : share * most, most);
+      });
   place = {place.at + ImVec2{gutter, line}, place.size - ImVec2{gutter, 2 * line}};
   axis_beside(ui, place.at, place.size.y, format_grouped(range.row), last_row, "row");
   axis_below(ui, place.at + ImVec2{0, place.size.y + ui.px(2)}, place.size.x, format_grouped(range.column),
