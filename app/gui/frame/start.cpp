@@ -111,10 +111,10 @@ class StartPanel final : public Panel {
     const bool roomy = room.y >= ui.px(kLeastRoomy);
     const float width = std::min(ui.px(1560), room.x - ui.px(48)), left = (room.x - width) / 2;
     float y = ui.px(roomy ? 26 : 12);
+    const float words_width = width - buttons_width(ui);
     {
       const FontScope scope(ui.fonts.hero);
-      put_text(origin + ImVec2{left, y}, ui.theme->text,
-               headline(workspace.shelf, width - buttons_width(ui)));
+      put_text(origin + ImVec2{left, y}, ui.theme->text, headline(workspace.shelf, words_width));
       y += ImGui::GetFontSize() + ui.px(6);
     }
     ImGui::SetCursorScreenPos(origin + ImVec2{left, y});
