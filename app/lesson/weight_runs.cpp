@@ -28,7 +28,8 @@ namespace loadline::lesson {
 
 RunResult run_rehearse(const RunCall& call) {
   const WrittenModel model(call.text("model", "demo"), false, call);
-  const graph::MetaGraph& graph = *model.graph();
+  graph::MetaGraph graph = *model.graph();
+  graph.format.clear();  // plans run over any bytes: also those of frameworks that open other files
   load::LoadRequest request;
   request.methods = call.list("method", "sequential");
   request.orders = call.list("order", "file");

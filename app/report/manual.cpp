@@ -157,14 +157,22 @@ std::string truth_summary(const load::Truth& truth) {
   struct Shown {
     std::string_view recipe, model, words;
   };
-  constexpr std::array<Shown, 6> kShown = {
+  constexpr auto kShown = std::to_array<Shown>(
       {{"plain", "llama-untied.bin", "`torch.load`, `load_state_dict`, `.to(device)`"},
+       {"plain_by_shard", "llama-untied.shards-bin", "the same, a file of six at a time"},
        {"mmap_assign", "llama-untied.shards-bin", "the same with `mmap=True` and `assign=True`, six files"},
+       {"load_file_assign", "llama-untied.safetensors", "`load_file`, `assign=True`, `.to(device)`"},
        {"transformers_v5_device", "llama-untied.shards-safetensors", "`from_pretrained(device_map=...)`"},
+       {"transformers_v5_to", "llama-untied.shards-safetensors", "`from_pretrained()`, `.to(device)`"},
+       {"transformers_v5_cpu_then_run", "llama-untied.shards-safetensors",
+        "`from_pretrained()` and a token on the CPU"},
        {"transformers_4.57.3_to", "llama-untied.shards-safetensors", "`from_pretrained()`, `.to(device)`"},
+       {"accelerate_device", "llama-untied.shards-safetensors",
+        "`load_checkpoint_and_dispatch`, all on the device"},
        {"accelerate_auto_disk", "llama-untied.shards-bin",
         "40 % on the device, 40 % on the host, the rest on disk"},
-       {"llama_cpp_mmap_repack", "gguf-untied.q4_0", "on the CPU, with its defaults"}}};
+       {"llama_cpp_mmap", "gguf-untied.q8_0", "Q8_0 on the CPU, without repacking"},
+       {"llama_cpp_mmap_repack", "gguf-untied.q4_0", "Q4_0 on the CPU, with its defaults"}});
   std::string text =
       "| load | framework | host | mapped pages | device | off by |\n|---|---|---|---|---|---|\n";
   for (const Shown& shown : kShown)

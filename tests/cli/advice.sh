@@ -28,7 +28,7 @@ check 3 xl --method staged_ring --staging 32MiB --slots 2 --device-budget 5GiB
 check 3 xl --method all --runai-buffer 1GB --device-budget 5GiB
 check 3 xl --method runai --host-budget 1GiB
 check 3 xl --method fastsafetensors_copy --device-budget 8GiB
-check 2 xl --method executorch_before --order forward --memory unified --device-budget 11908MiB
+check 2 xl/config.json --method executorch_before --order forward --memory unified --device-budget 11908MiB
 check 3 xl --method all --memory unified --device-budget 5GiB
 check 3 xl --method accelerate --memory unified --device-budget 5GiB
 check 1 xl --method accelerate --target rtx-4060-8gb --require-peak 3GiB --place 'name:*=device'

@@ -303,7 +303,9 @@ TEST(LoadFlags, AllLeavesWhatIsNamedBesideIt) {
 }
 
 TEST(LoadFlags, EightMethodsAreShownByDefault) {
-  const std::vector<const load::Method*> shown = load::find_methods({});
+  graph::MetaGraph graph;
+  graph.format = "config";
+  const std::vector<const load::Method*> shown = load::find_methods({}, graph);
   EXPECT_EQ(shown.size(), 8u);
   for (const char* id : {"to_device", "sequential", "mmap_assign", "transformers_v5", "accelerate",
                          "llama_cpp_mmap", "executorch_after", "staged_ring"})

@@ -5,7 +5,7 @@
 # and the debug extension that the messages themselves come through.
 set -u
 export VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_BEST_PRACTICES_EXT
-for method in staged_ring state_dict sequential mmap_assign per_tensor executorch_before executorch_after; do
+for method in staged_ring state_dict sequential mmap_assign per_tensor cast_on_host cast_on_device; do
   report=$("$1" upload "$2" --method $method --verify --validation --json 2>/dev/null)
   case "$report" in
     *'"verified": true'*) ;;

@@ -291,6 +291,7 @@ TEST_F(Upload, ImportedPagesCostOnlyTheirCopies) {
 TEST_F(Upload, EveryMethodArrivesAndPeaksAsProjected) {
   const ModelFile model({1'000'000, 4, 0, 333, 2'000'001, 70'000});
   for (const load::Method& method : load::methods()) {
+    if (method.traits.host_only) continue;  // nothing goes to the device
     Progress progress;
     const UploadReport report =
         upload(model.graph(), plan_of(method.id, model),
@@ -618,7 +619,8 @@ TEST_F(PackedUpload, EqualsTheHostByEveryMethod) {
   const ModelFile model = ModelFile::of_kinds(kKinds);
   std::set<std::string_view> refused;
   for (const load::Method& method : load::methods()) {
-    if (method.traits.streams) continue;  // nothing stays that could be compared
+    // nothing stays that could be compared
+    if (method.traits.streams || method.traits.host_only) continue;
     for (const load::PrepackingRow& row : load::prepackings()) {
       try {
         const UploadReport report = upload_packed(model, method.id, row.prepacking);

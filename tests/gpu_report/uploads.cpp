@@ -303,7 +303,8 @@ void measure_memory(const BenchModel& model, const gpu::Device& device, UploadFi
   const graph::MetaGraphPtr& graph = small ? small->graph() : model.graph();
   figures.method_bytes = graph::storage_bytes(*graph);
   for (const load::Method& method : load::methods())
-    figures.methods.push_back(measure_method(graph, method, device, figures.queues));
+    if (!method.traits.host_only)
+      figures.methods.push_back(measure_method(graph, method, device, figures.queues));
   figures.held_by = figures.software() ? "the system, as memory of this process (RssAnon)"
                     : figures.device.memory_budget
                         ? "the driver (VK_EXT_memory_budget), and the staging memory taken"

@@ -27,6 +27,13 @@ namespace loadline::gui {
 
 namespace {
 
+// The same model before it is written to any format: every loader of checkpoints can open it.
+graph::MetaGraphPtr in_no_file(const graph::MetaGraphPtr& model) {
+  graph::MetaGraph graph = *model;
+  graph.format.clear();
+  return std::make_shared<const graph::MetaGraph>(std::move(graph));
+}
+
 void choose(Workspace& workspace, const std::function<void(Asked&)>& change) {
   Asked asked = workspace.document().load.asked();
   change(asked);
@@ -70,7 +77,7 @@ TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projec
   workspace.show(preset_graph("llama-3-8b"), "");
   choose(workspace, [](Asked& asked) { asked.every_order = true; });
   ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
-            load::methods().size() * load::orders().size());
+            load::methods_for(*workspace.document().model->graph).size() * load::orders().size());
   for (const std::string_view order : {"file", "forward", "largest", "optimal"}) {
     set(workspace, "method", "cast_on_device");
     set(workspace, "order", order);
@@ -135,7 +142,7 @@ TEST(Comparison, one_memory_holds_everything_but_pages) {
 
 TEST(Comparison, what_cannot_be_done_says_why_and_sorts_last) {
   Workspace workspace("");
-  workspace.show(llama_70b_graph(), "");
+  workspace.show(in_no_file(llama_70b_graph()), "");
   set(workspace, "method", "llama_cpp_ring");
   set(workspace, "gpu_layers", "10");
   ASSERT_TRUE(workspace.document().load.projection.value());
@@ -252,7 +259,7 @@ TEST(Comparison, times_are_by_rates_that_were_measured) {
 
 TEST(Comparison, an_allocator_is_judged_by_what_it_reserves) {
   Workspace workspace("");
-  workspace.show(llama_70b_graph(), "");
+  workspace.show(in_no_file(llama_70b_graph()), "");
   const auto row = [&]() -> const load::LoadRow& { return row_of(workspace, "executorch_after", "file"); };
   set(workspace, "allocator", "torch");
   const std::uint64_t asked = row().deciding_peak.bytes;
@@ -328,7 +335,7 @@ TEST(Order, arranged_by_hand_is_planned_compared_saved_and_read_back) {
   EXPECT_GT(workspace.document().load.projection.value()->reads.jumps, 0u);
   choose(workspace, [](Asked& asked) { asked.every_order = true; });
   EXPECT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
-            load::methods().size() * (load::orders().size() + 1));
+            load::methods_for(*workspace.document().model->graph).size() * (load::orders().size() + 1));
 
   EXPECT_NE(refusal([&] { workspace.document().order.save(folder / "model.safetensors"); }).find(".txt"),
             std::string::npos);
@@ -370,15 +377,16 @@ TEST(Chart, is_written_as_the_command_line_writes_it) {
   settle(workspace);
   const std::string svg = text_of(folder / "x.svg");
   EXPECT_TRUE(svg.starts_with("<svg "));
-  for (const load::Method& method : load::methods())
-    EXPECT_NE(svg.find(method.id), std::string::npos) << method.id;
+  const auto methods = load::methods_for(*workspace.document().model->graph);
+  for (const load::Method* const method : methods)
+    EXPECT_NE(svg.find(method->id), std::string::npos) << method->id;
   workspace.document().load.save_chart(folder / "x.html");
   settle(workspace);
   const std::string page = text_of(folder / "x.html");
   EXPECT_TRUE(page.starts_with("<!doctype html>"));
   EXPECT_NE(page.find("723 tensors, weights = 141,107,412,992 bytes"), std::string::npos);
-  for (const load::Method& method : load::methods())
-    EXPECT_NE(page.find(method.id), std::string::npos) << method.id;
+  for (const load::Method* const method : methods)
+    EXPECT_NE(page.find(method->id), std::string::npos) << method->id;
   workspace.document().load.save_chart(folder / "missing/x.svg");
   settle(workspace);
   EXPECT_EQ(workspace.services.notices.all().back().severity, graph::Severity::error);
@@ -589,7 +597,8 @@ TEST(ForwardSession, the_first_token_follows_the_load) {
   EXPECT_GE(device_peak(workspace), load + figures.peak.bytes);
   EXPECT_LE(device_peak(workspace), load + figures.peak.bytes + figures.peak.cache_bytes);
   EXPECT_TRUE(workspace.services.notices.all().empty());
-  ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(), load::methods().size());
+  ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
+            load::methods_for(*workspace.document().model->graph).size());
   for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows)
     if (row.method == workspace.document().load.projection.value()->method) {
       EXPECT_EQ(row.peaks[plan::index(plan::Space::device)].bytes, device_peak(workspace));
@@ -697,7 +706,8 @@ TEST(Arrivals, are_never_more_than_what_is_allocated_and_all_of_it_once_the_copi
   std::size_t partly = 0;
   for (const graph::MetaGraphPtr& graph : {llama_70b_graph(), encoded_graph(), preset_graph("gpt2")}) {
     workspace.show(graph, "");
-    for (const load::Method& method : load::methods()) {
+    for (const load::Method* const row : load::methods_for(*graph)) {
+      const load::Method& method = *row;
       workspace.document().load.set_option("method", method.id);
       settle(workspace);
       const auto run = workspace.document().load.projection.value();

@@ -32,10 +32,11 @@ TEST(Workspace, plans_what_it_shows) {
   EXPECT_EQ(
       workspace.document().load.projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes,
       workspace.document().model->weight_bytes);
-  ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(), load::methods().size());
+  ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
+            load::methods_for(*workspace.document().model->graph).size());
   for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows) {
     EXPECT_FALSE(row.refusal);
-    if (!row.method->traits.streams)
+    if (!row.method->traits.streams && !row.method->traits.host_only)
       EXPECT_GE(row.peaks[plan::index(plan::Space::device)].bytes, workspace.document().model->weight_bytes);
     else
       EXPECT_LT(row.peaks[plan::index(plan::Space::device)].bytes, workspace.document().model->weight_bytes);
@@ -45,7 +46,8 @@ TEST(Workspace, plans_what_it_shows) {
 TEST(Workspace, the_chosen_method_agrees_with_its_row) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  for (const load::Method& method : load::methods()) {
+  for (const load::Method* const row : load::methods_for(*workspace.document().model->graph)) {
+    const load::Method& method = *row;
     workspace.document().load.set_option("method", method.id);
     settle(workspace);
     ASSERT_TRUE(workspace.document().load.projection.value());
@@ -1075,7 +1077,7 @@ TEST(Verdicts, OfALargeModelNeedNoComparison) {
 TEST(Verdicts, AreOfTheRowInTheComparison) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  for (const char* const method : {"staged_ring", "state_dict", "mmap_copy", "executorch_after"}) {
+  for (const char* const method : {"staged_ring", "state_dict", "mmap_copy", "cast_on_host"}) {
     workspace.document().load.set_option("method", method);
     workspace.document().load.set_option("host_budget", "20GiB");
     settle(workspace);

@@ -215,36 +215,44 @@ TEST(Advice, ANarrowerTypeGoesBeforeStreaming) {
   EXPECT_EQ(advice.loads[0].peaks[plan::index(plan::Space::device)], 16u << 20);
 }
 
-TEST(Advice, ALoaderOfTheFilesGoesBeforeOneOfOthers) {
+// A law that was measured with some kernels is an estimate for others.
+TEST(Runtimes, AreEstimatesWhereTheirKernelsWereNotMeasured) {
   graph::MetaGraph graph = model_of(1 << 16);
-  const load::AdviceRequest request = request_of("state_dict", {.device = 33 << 20, .host = 4 << 20});
-  graph.format = "gguf";
-  const auto advises_llama_cpp = [&] {
-    const load::Advice advice = advice_for(graph, request);
-    return std::any_of(advice.loads.begin(), advice.loads.end(), [](const load::AdvisedLoad& load) {
-      return load.changes == std::vector<std::string>{"method llama_cpp_ring"};
-    });
-  };
-  EXPECT_TRUE(advises_llama_cpp());
-  graph.format = "safetensors";
-  EXPECT_FALSE(advises_llama_cpp());
-  const auto place_of = [&](const std::vector<load::AdviceCandidate>& candidates, std::string_view change) {
-    return std::find_if(
-               candidates.begin(), candidates.end(),
-               [&](const load::AdviceCandidate& candidate) { return candidate.changes[0].text == change; }) -
-           candidates.begin();
-  };
-  const load::AdviceSpace space(graph, request);
-  const std::vector<load::AdviceCandidate> tensors = space.candidates(load::AdviceStage::one_change);
-  const auto other = place_of(tensors, "method llama_cpp_ring, for files of the format gguf");
-  EXPECT_LT(other, std::ssize(tensors));
-  EXPECT_LT(place_of(tensors, "method fastsafetensors"), other);
-  graph.format = "gguf";
-  const load::AdviceSpace of_gguf(graph, request);
-  const std::vector<load::AdviceCandidate> blocks = of_gguf.candidates(load::AdviceStage::one_change);
-  const auto safetensors = place_of(blocks, "method fastsafetensors, for files of the format safetensors");
-  EXPECT_LT(safetensors, std::ssize(blocks));
-  EXPECT_LT(place_of(blocks, "method llama_cpp_ring"), safetensors);
+  graph.format = "onnx";
+  graph.forward.emplace();
+  for (std::uint32_t i = 0; i < graph.tensors.size(); ++i) {
+    graph.tensors[i].dtype = graph::DType::f32;
+    graph.forward->ops.push_back(
+        {.kind = "MatMul", .name = {}, .inputs = {}, .weights = {graph::TensorId{i}}, .outputs = {}});
+  }
+  const load::LoadRequest request{.methods = {"onnxruntime", "staged_ring"}, .host_budget = 1 << 30};
+  Progress progress;
+  const auto answer = [&] { return load::answer(graph, request, {}, {}, progress); };
+  EXPECT_FALSE(answer().rows[0].estimated);
+  graph.forward->ops[1].kind = "MatMulNBits";
+  EXPECT_TRUE(answer().rows[0].estimated);
+  EXPECT_FALSE(answer().rows[1].estimated);
+  EXPECT_EQ(answer().unaccounted, "how the runtime packs weights of MatMulNBits with F32");
+  graph.forward->ops[1].kind = "Gather";
+  EXPECT_FALSE(answer().rows[0].estimated);
+  graph.forward.reset();
+  EXPECT_TRUE(answer().rows[0].estimated);
+}
+
+TEST(Advice, NamesNoMethodThatCannotOpenTheFiles) {
+  graph::MetaGraph graph = model_of(1 << 16);
+  const load::AdviceRequest request = request_of("staged_ring", {.device = 31 << 20, .host = 4 << 20});
+  for (const std::string_view format : {"gguf", "safetensors", "onnx", "torch", "pte"}) {
+    graph.format = format;
+    std::size_t others = 0;
+    const load::AdviceSpace space(graph, request);
+    for (const load::AdviceStage stage : kStages)
+      for (const load::AdviceCandidate& candidate : space.candidates(stage)) {
+        EXPECT_TRUE(load::can_open(*candidate.method, graph)) << format << " " << candidate.method->id;
+        others += candidate.method->id != "staged_ring";
+      }
+    EXPECT_GT(others, 0u) << format;
+  }
 }
 
 // The command says --max-memory, which plan counts in bytes as they land.

@@ -28,6 +28,59 @@
 
 namespace loadline::tests {
 
+// --- Methods and the files that they open.
+
+namespace {
+
+std::vector<std::string_view> ids_for(std::string_view format) {
+  graph::MetaGraph graph = testing::model_of({{"w", 100}});
+  graph.format = format;
+  std::vector<std::string_view> ids;
+  for (const load::Method* const method : load::find_methods({}, graph)) ids.push_back(method->id);
+  return ids;
+}
+
+}  // namespace
+
+TEST(OpenedFiles, DecideWhichMethodsAreShown) {
+  using Ids = std::vector<std::string_view>;
+  EXPECT_EQ(ids_for("safetensors"),
+            (Ids{"to_device", "sequential", "mmap_assign", "staged_ring", "accelerate", "transformers_v5"}));
+  EXPECT_EQ(ids_for("gguf"), (Ids{"staged_ring", "llama_cpp_mmap"}));
+  EXPECT_EQ(ids_for("pte"), (Ids{"staged_ring", "executorch_after"}));
+  EXPECT_EQ(ids_for("a format of tomorrow"), Ids{"staged_ring"});
+}
+
+// The operators of torch.load(mmap=True) refuse what torch wrote before 1.6.
+TEST(OpenedFiles, AreMappedOnlyWhereTheirFormatCanBe) {
+  graph::MetaGraph graph = testing::model_of({{"w", 100}});
+  graph.format = "torch";
+  EXPECT_TRUE(load::can_open(load::find_method("mmap_assign"), graph));
+  EXPECT_FALSE(load::can_open(load::find_method("runai"), graph));
+  graph.format = "torch_legacy";
+  EXPECT_FALSE(load::can_open(load::find_method("mmap_assign"), graph));
+  EXPECT_TRUE(load::can_open(load::find_method("to_device"), graph));
+}
+
+TEST(OpenedFiles, OfAnotherFormatAreRefusedByName) {
+  graph::MetaGraph graph = testing::model_of({{"w", 100}});
+  graph.format = "onnx";
+  try {
+    (void)load::bind_request(graph, {.methods = {"llama_cpp_mmap"}}, {});
+    FAIL() << "llama.cpp opens no ONNX files";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_EQ(std::string_view(error.what()),
+              "the method llama_cpp_mmap opens GGUF files, not this model's format: onnx");
+  }
+  // "all" leaves out what a name asks for
+  const auto all = load::find_methods({"all"}, graph);
+  EXPECT_EQ(all, load::methods_for(graph));
+  EXPECT_THROW(load::find_methods({"all", "runai"}, graph), Error);
+  EXPECT_EQ(load::unopened_text(graph),
+            fmt::format("{} methods cannot open ONNX files", load::methods().size() - all.size()));
+}
+
 // --- Load methods with casts, homes, shards and ties: closed forms, and what every plan must leave behind.
 
 namespace {
@@ -39,6 +92,14 @@ using testing::Weight;
 plan::Timeline project_with(const graph::MetaGraph& graph, std::string_view method,
                             const load::BoundRequest& options, std::string_view order = "file") {
   return load::project(graph, load::find_method(method), load::find_order(order), options).timeline;
+}
+// The model in a format that the method opens: in its own, if that is one.
+graph::MetaGraph opened_by(const load::Method& method, graph::MetaGraph graph) {
+  for (const char* const format : {"safetensors", "onnx", "tflite", "npz", "pt2", "pte"}) {
+    if (load::can_open(method, graph)) break;
+    graph.format = format;
+  }
+  return graph;
 }
 std::uint64_t peak(const plan::Timeline& timeline, plan::Space space) {
   return timeline.peaks[plan::index(space)].bytes;
@@ -93,20 +154,23 @@ TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
   std::mt19937_64 random(7);
   std::size_t plans = 0, fused = 0;
   for (int round = 0; round < 120; ++round) {
-    graph::MetaGraph graph = model_of(random_weights(random));
-    if (random() % 2 == 0) graph.format = random() % 2 == 0 ? "torch" : "safetensors";
-    if (random() % 3 == 0) tie(graph, "lm_head.tied", 0);
+    graph::MetaGraph any_format = model_of(random_weights(random));
+    if (random() % 2 == 0) any_format.format = random() % 2 == 0 ? "torch" : "safetensors";
+    if (random() % 3 == 0) tie(any_format, "lm_head.tied", 0);
     load::BoundRequest options{
         .request = {.staging_bytes = 16384, .slots = 4, .activation_bytes = random() % 5000}};
     options.request.shard_bytes = random() % 3 == 0 ? 1 + random() % 4000 : 0;
     options.request.flush_bytes = random() % 3 == 0 ? random() % 4000 : 0;
     for (const load::Method& method : load::methods()) {
+      const graph::MetaGraph graph = opened_by(method, any_format);
       load::BoundRequest chosen = options;
       constexpr graph::DType kCasts[] = {graph::DType::f32, graph::DType::f16, graph::DType::q4_0};
       const graph::DType cast = kCasts[random() % 3];
       if (load::can_cast_to(method, cast) && random() % 2 == 0) chosen.request.cast = cast;
       if (method.traits.offloads && random() % 2 == 0)
         chosen.placement = testing::random_placement(random, graph, method);
+      if (method.traits.host_only) chosen.placement.homes.assign(graph.storages.size(), load::Home::host);
+      const std::uint64_t copies = method.id == "onnxruntime_bytes" ? 2 : 1;  // Python keeps what it read
       for (const load::Order& order : load::orders()) {
         SCOPED_TRACE(fmt::format("{} {} round {}", method.id, order.id, round));
         const load::Projection projection = load::project(graph, method, order, chosen);
@@ -121,8 +185,9 @@ TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
           if (home == load::Home::host || (home == load::Home::disk && llama)) {
             // views are touched when something uses the weights
             const bool view = held.host[i] == 0 && method.id != "to_device";
-            EXPECT_EQ(view ? held.mapped[i] : held.host[i],
-                      view && !load::uses_weights(chosen.request) && !llama ? 0 : graph.storages[i].bytes);
+            EXPECT_EQ(
+                view ? held.mapped[i] : held.host[i],
+                view && !load::uses_weights(chosen.request) && !llama ? 0 : copies * graph.storages[i].bytes);
           } else {
             EXPECT_EQ(held.host[i], 0u);
             if (chosen.placement.all_on_device()) EXPECT_EQ(held.mapped[i], 0u);
@@ -666,9 +731,10 @@ TEST(PeakLaws, HoldInEveryOrderAndAreReached) {
   for (std::uint64_t seed = 0; seed < 3200; ++seed) {
     std::mt19937_64 random(seed);
     const load::Method& method = load::methods()[seed % load::methods().size()];
-    const graph::MetaGraph graph = random_model(random);
+    const graph::MetaGraph graph = opened_by(method, random_model(random));
     const load::BoundRequest options = random_options(random, method, graph);
-    const load::LawPeaks law = load::law_peaks(method, load::law_sizes(graph, options));
+    const auto own = load::as_called(graph, method, options);
+    const load::LawPeaks law = load::law_peaks(method, load::law_sizes(graph, own ? *own : options));
     for (const load::Order& order : load::orders()) {
       SCOPED_TRACE(fmt::format("{} {} seed {}: {}", method.id, order.id, seed, load::law_text(method)));
       const plan::Timeline timeline = load::project(graph, method, order, options).timeline;

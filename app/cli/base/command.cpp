@@ -28,7 +28,7 @@ namespace loadline::cli {
 
 namespace {
 
-constexpr std::array<Command, 23> kCommands = {{
+constexpr std::array<Command, 24> kCommands = {{
     {"gui", "Open the window (also: loadline, loadline PATH)", false, setup_gui,
      "loadline gui llama-3-8b\nloadline gui llama-3-8b --panel methods --screenshot methods.png"},
     {"models", "List the models on this disk, and which of them run here", false, setup_models,
@@ -45,6 +45,8 @@ constexpr std::array<Command, 23> kCommands = {{
      "loadline lesson list\nloadline lesson run six-ways\nloadline lesson run six-ways -o six-ways.html"},
     {"methods", "List the load methods, or explain some", false, setup_methods,
      "loadline methods\nloadline methods state_dict accelerate"},
+    {"truth", "Show how far off projections are from real frameworks", false, setup_truth,
+     "loadline truth\nloadline truth --csv > truth.csv"},
     {"targets", "List data sheets of devices for `plan --target`", false, setup_targets,
      "loadline targets\nloadline targets rtx-4060-8gb"},
     {"pack", "Find offsets in an arena for buffers with lifetimes", true, setup_pack,

@@ -164,6 +164,7 @@ Action setup_report(CLI::App& app);
 Action setup_synth(CLI::App& app);
 Action setup_pack(CLI::App& app);
 Action setup_targets(CLI::App& app);
+Action setup_truth(CLI::App& app);
 Action setup_models(CLI::App& app);
 Action setup_upload(CLI::App& app);
 Action setup_verify(CLI::App& app);

@@ -332,6 +332,8 @@ FinishedUpload upload_one(const Context& context, const UploadFlags& options,
                           const load::Method& method, const load::OrderChoice& order,
                           report::MeasuredLoads& loads) {
   Progress progress(context.stop);
+  if (method.traits.host_only)
+    throw Error(ErrorCode::unsupported, "{} leaves all weights on the host: nothing is uploaded", method.id);
   require_importable(*graph, method);
   const plan::Plan plan =
       load::make_plan(*graph, method, load::make_order(*graph, order, method, bound, progress), bound);

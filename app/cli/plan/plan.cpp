@@ -100,8 +100,7 @@ std::size_t arrange_rows(report::AnswerWithCurves& answered, const PlanFlags& op
 int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   check_show(options);
   const load::LoadRequest request = flags.request(context.quiet);
-  const std::vector<const load::Method*> asked = load::find_methods(request.methods);
-  flags.require_used(request, asked);
+  flags.require_used(request, load::find_methods(request.methods));
   for (const std::string& name : load::order_names(request.orders)) load::check_order_choice(name);
   const CliEnvironment environment(context, request);
   // reports wrong budgets before a model is opened
@@ -125,7 +124,7 @@ int plan(const Context& context, const PlanFlags& options, LoadFlags& flags) {
   const std::size_t hidden = arrange_rows(answered, options);
   show(context, options,
        {*graph, flags.path(), answered, !request.rates.empty() || options.sort == "time", options.alive,
-        hidden, request.methods.empty() ? load::methods().size() - asked.size() : 0, context.prose_columns});
+        hidden, context.prose_columns});
   if (!within) return kNoFit;
   return answered.answer.bound->judged() && !answered.answer.bound->incomplete.empty() ? kFailed : kDone;
 }

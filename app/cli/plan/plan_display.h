@@ -22,10 +22,9 @@ struct PlanDisplay {
   const graph::MetaGraph& graph;
   const std::string& path;  // as the command line named the model
   const report::AnswerWithCurves& answered;
-  bool show_times = false;           // the request sets rates, or rows are sorted by them
-  std::size_t alive = 0;             // blocks listed for each row; 0: some, for the first row only
-  std::size_t hidden_rows = 0;       // number left out because they do not fit
-  std::uint64_t hidden_methods = 0;  // number outside the default set
+  bool show_times = false;      // the request sets rates, or rows are sorted by them
+  std::size_t alive = 0;        // blocks listed for each row; 0: some, for the first row only
+  std::size_t hidden_rows = 0;  // number left out because they do not fit
   std::size_t prose_columns = 100;
 
   const load::LoadAnswer& answer() const { return answered.answer; }

@@ -188,6 +188,8 @@ Json plan_json(const PlanDisplay& view) {
     json["advice"] = advice_json(*answer.advice, view.path);
     json["advice_tried"] = answer.advice->advice.tried;
   }
+  for (const load::Method& method : load::methods())
+    if (!load::can_open(method, view.graph)) json["cannot_open"].push_back(method.id);
   if (!answer.also_fits.empty()) {
     json["also_fits"] = Json::array();
     for (const load::Method* method : answer.also_fits) json["also_fits"].push_back(method->id);

@@ -139,8 +139,13 @@ std::string left_out_text(const PlanDisplay& view) {
   if (view.hidden_rows > 0)
     text += fmt::format("{} that {} not fit {} left out.\n", counted(view.hidden_rows, "row"),
                         view.hidden_rows == 1 ? "does" : "do", view.hidden_rows == 1 ? "is" : "are");
-  if (view.hidden_methods > 0)
-    text += fmt::format("{} more methods: --method all shows them.\n", view.hidden_methods);
+  const std::vector<std::string>& named = view.request().methods;
+  const std::uint64_t others = load::methods_for(view.graph).size();
+  if (const std::uint64_t shown = view.bound().methods.size(); named.empty() && others > shown)
+    text += fmt::format("{}: --method all shows them.\n", counted(others - shown, "more method"));
+  const bool all = named.empty() || std::ranges::find(named, "all") != named.end();
+  if (const std::string unopened = load::unopened_text(view.graph); all && !unopened.empty())
+    text += unopened + ".\n";
   return text;
 }
 

@@ -16,6 +16,7 @@
 #include "importers/importer.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -75,6 +76,7 @@ Json method_json(const load::Method& method) {
                {"law", load::law_text(method)},
                {"explanation", report::method_explanation(method.id)},
                {"default", method.common},
+               {"opens", load::opened_text(method.traits.opens)},
                {"options", Json::array()}};
   for (const load::LoadOption* option : load::supported_options(method))
     json["options"].push_back(option->id);
@@ -88,6 +90,8 @@ void print_one(const Context& context, const load::Method& method) {
   fmt::print("{}", report::wrapped(report::method_explanation(method.id), "  ", context.prose_columns));
   fmt::print("{}", report::wrapped("Law: " + load::law_text(method), "  ", context.prose_columns));
   fmt::print("{}", report::wrapped(load::evidence_text(method.id), "  ", context.prose_columns));
+  fmt::print(
+      "{}", report::wrapped("Opens: " + load::opened_text(method.traits.opens), "  ", context.prose_columns));
   if (const std::string flags = flags_text(method); !flags.empty()) fmt::print("  Options: {}\n", flags);
 }
 
@@ -133,6 +137,92 @@ Action setup_methods(CLI::App& app) {
   auto ids = std::make_shared<std::vector<std::string>>();
   add_list(app, "ID", *ids, "the methods to explain");
   return [ids](Context& context) { return print_methods(context, *ids); };
+}
+
+// --- loadline truth: shows the loads that real frameworks ran, each beside its projection.
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kCounters = {"anonymous", "file", "device"};
+
+const load::TruthCounter* counter_of(const load::TruthRow& row, std::string_view name) {
+  const auto found = std::ranges::find(row.counters, name, &load::TruthCounter::name);
+  return found == row.counters.end() ? nullptr : &*found;
+}
+
+Json truth_json(const load::TruthRow& row) {
+  Json json = {{"recipe", row.recipe},
+               {"about", row.about},
+               {"framework", row.framework},
+               {"version", row.version},
+               {"model", row.model},
+               {"model_bytes", row.model_bytes},
+               {"method", row.method},
+               {"options", row.options},
+               {"law", row.law},
+               {"counters", Json::object()},
+               {"range", row.range},
+               {"within_tolerance", row.ok},
+               {"error_percent", row.error_percent ? Json(*row.error_percent) : Json()},
+               {"reason", row.reason}};
+  for (const load::TruthCounter& counter : row.counters) {
+    Json& one = json["counters"][counter.name];
+    one = {{"projected", counter.projected ? Json(*counter.projected) : Json()},
+           {"measured", counter.measured}};
+    if (counter.low) one["low"] = *counter.low;
+    if (counter.high) one["high"] = *counter.high;
+  }
+  return json;
+}
+
+// One line a load; a projection that is a range is given by its ends.
+std::string truth_csv(const load::Truth& truth) {
+  std::string text = "recipe,framework,version,model,model_bytes,method";
+  for (const std::string_view name : kCounters)
+    text += fmt::format(",{0}_projected,{0}_low,{0}_high,{0}_measured", name);
+  text += ",error_percent,within_tolerance\n";
+  const auto figure = [](const std::optional<std::uint64_t>& bytes) {
+    return bytes ? fmt::format("{}", *bytes) : std::string();
+  };
+  for (const load::TruthRow& row : truth.rows) {
+    text += fmt::format("{},{},{},{},{},{}", row.recipe, row.framework, row.version, row.model,
+                        row.model_bytes, row.method);
+    for (const std::string_view name : kCounters) {
+      const load::TruthCounter* const counter = counter_of(row, name);
+      text += counter == nullptr
+                  ? ",,,,"
+                  : fmt::format(",{},{},{},{}", figure(counter->projected), figure(counter->low),
+                                figure(counter->high), counter->measured);
+    }
+    text += fmt::format(",{},{}\n", row.error_percent ? fmt::format("{:.1f}", *row.error_percent) : "",
+                        row.ok ? "yes" : "no");
+  }
+  return text;
+}
+
+int show_truth(const Context& context, bool csv) {
+  const load::Truth& truth = load::built_in_truth();
+  if (context.json) {
+    Json json = {{"date", truth.date},
+                 {"tolerance", {{"bytes", truth.tolerance_bytes}, {"percent", truth.tolerance_percent}}},
+                 {"rows", Json::array()}};
+    for (const load::TruthRow& row : truth.rows) json["rows"].push_back(truth_json(row));
+    print_json(json);
+    return kDone;
+  }
+  if (csv) {
+    fmt::print("{}", truth_csv(truth));
+    return kDone;
+  }
+  return help(context, "truth");
+}
+
+}  // namespace
+
+Action setup_truth(CLI::App& app) {
+  auto csv = std::make_shared<bool>(false);
+  add_flag(app, "--csv", *csv, "one line a load, with bytes", {.excludes = "--json"});
+  return [csv](Context& context) { return show_truth(context, *csv); };
 }
 
 // --- loadline targets: lists the data sheets of devices for --target.

@@ -193,9 +193,10 @@ void add_values(std::string_view typed, Collector& found) {
   }
 }
 
-void add_options(Collector& found) {
+void add_options(const Workspace& workspace, Collector& found) {
   for (const load::Method& method : load::methods())
-    found.add({fmt::format("Method {}", method.id), "load", "method", std::string(method.id)}, 2);
+    if (is_offered(workspace.document(), method))
+      found.add({fmt::format("Method {}", method.id), "load", "method", std::string(method.id)}, 2);
   for (const load::LoadOption& option : load::load_options()) {
     if (option.choices != nullptr && option.id != "method") {
       for (const std::string& word : option.choices())
@@ -307,7 +308,7 @@ std::vector<PaletteItem> palette_items(const Workspace& workspace, std::string_v
                kWholeLine);
   }
   add_actions(workspace, typed, found);
-  add_options(found);
+  add_options(workspace, found);
   add_values(typed, found);
   add_open(workspace, found);
   add_lessons(workspace, found);

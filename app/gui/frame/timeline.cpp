@@ -198,6 +198,7 @@ void TimelinePanel::draw_beside(Document& document, const Ui& ui) {
   std::size_t now = 0;
   for (const load::Method& method : load::methods()) {
     if (method.id == shown_method(document.load.asked()).id) continue;  // it plays already
+    if (!is_offered(document, method)) continue;
     if (method.id == document.load.beside_method()) now = names.size();
     names.emplace_back(method.id);
   }

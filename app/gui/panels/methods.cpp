@@ -121,6 +121,7 @@ void MethodsPanel::draw_notes(Workspace& workspace, const Ui& ui) {
   std::vector<std::string> notes;
   if (workspace.settings.compare_view == CompareView::table) {  // it has every row, and no curves
     notes.push_back(report::difference_text(report::rows_of(rows), subject.bound.memory.kind));
+    notes.push_back(load::unopened_text(*document.model->graph));
     std::erase(notes, "");
   } else if (workspace.settings.compare_view != CompareView::order) {
     notes = report::chart_notes(subject, rows);

@@ -25,7 +25,8 @@ void method_choice(Workspace& workspace, const Ui& ui, float width) {
   Document& document = workspace.document();
   const load::Method& method = shown_method(document.load.asked());
   std::vector<const load::Method*> methods;
-  for (const load::Method& row : load::methods()) methods.push_back(&row);
+  for (const load::Method& row : load::methods())
+    if (&row == &method || is_offered(document, row)) methods.push_back(&row);
   // by framework, each where its first method stands
   std::vector<std::string_view> frameworks;
   for (const load::Method* const row : methods)

@@ -168,6 +168,10 @@ bool is_offered(const Document& document, const load::LoadOption& option) {
          !same_option(option, document.load.asked().request, load::LoadRequest());
 }
 
+bool is_offered(const Document& document, const load::Method& method) {
+  return !document.model || load::can_open(method, *document.model->graph);
+}
+
 void OptionControls::draw_control(const Ui& ui, const OptionLook& look, float width, const Set& set) {
   std::optional<std::string> word;
   const IdScope scope(look.id);

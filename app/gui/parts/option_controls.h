@@ -86,6 +86,8 @@ class OptionControls {
 
 // Whether the method takes the option. Also true if the option is set: then it is why the load is refused.
 bool is_offered(const Document& document, const load::LoadOption& option);
+// Whether the method can open the model's files; true without a model.
+bool is_offered(const Document& document, const load::Method& method);
 
 // --- Controls for the load, shared by several panels.
 

@@ -35,7 +35,7 @@ enum class ChangeKind : std::uint8_t { order, buffer, shards, method, type, off_
 struct Change {
   ChangeKind kind = ChangeKind::order;
   // The size of the change, compared among changes of the same kind: bytes by which a type, a buffer or
-  // shards shrink, or that leave the device; 1 for a method that needs the files in another format.
+  // shards shrink, or that leave the device.
   std::uint64_t degree = 0;
   std::string text = {};
 };

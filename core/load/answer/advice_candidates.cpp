@@ -41,31 +41,10 @@ bool can_do(const Method& method, const AdviceCandidate& load, bool placed) {
          (!placed || method.traits.offloads) && supports_placement(method, load.request);
 }
 
-// Loaders that read certain formats only; files of another format would have to be converted first.
-struct Loader {
-  std::string_view methods;  // prefix of their ids
-  std::array<std::string_view, 2> formats;
-};
-constexpr std::array<Loader, 4> kLoaders = {{{"llama_cpp", {"gguf", {}}},
-                                             {"executorch", {"pte", "ptd"}},
-                                             {"fastsafetensors", {"safetensors", {}}},
-                                             {"runai", {"safetensors", {}}}}};
-
-// The format that the method needs; empty if it reads `format`.
-std::string_view wanted_format(const Method& method, std::string_view format) {
-  for (const Loader& loader : kLoaders)
-    if (method.id.starts_with(loader.methods))
-      return std::ranges::find(loader.formats, format) == loader.formats.end() ? loader.formats.front()
-                                                                               : std::string_view();
-  return {};
-}
-
-Change method_change(const Method& method, bool streamed_before, std::string_view format) {
+Change method_change(const Method& method, bool streamed_before) {
   const bool streams = method.traits.streams && !streamed_before;
-  const std::string_view wanted = wanted_format(method, format);
-  return {streams ? ChangeKind::streaming : ChangeKind::method, wanted.empty() ? 0u : 1u,
-          fmt::format("method {}{}{}", method.id, streams ? ", where nothing stays on the device" : "",
-                      wanted.empty() ? "" : fmt::format(", for files of the format {}", wanted))};
+  return {streams ? ChangeKind::streaming : ChangeKind::method, 0,
+          fmt::format("method {}{}", method.id, streams ? ", where nothing stays on the device" : "")};
 }
 
 bool same_order(const OrderChoice& a, const OrderChoice& b) {
@@ -365,8 +344,10 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
     // a requested method is a starting point of its own
     const bool asked_for =
         std::ranges::any_of(request_.rows, [&](std::size_t row) { return &request_.method(row) == &method; });
-    if (asked_for || !runtimes_.contains(method.traits.runtime) || !can_do(method, base, placed)) continue;
-    list.push_back(with(base, method_change(method, base.streams(), graph_.format)));
+    if (asked_for || !runtimes_.contains(method.traits.runtime) || !can_open(method, graph_) ||
+        !can_do(method, base, placed))
+      continue;
+    list.push_back(with(base, method_change(method, base.streams())));
     list.back().method = &method;
   }
 }
@@ -420,7 +401,7 @@ std::vector<AdviceCandidate> AdviceSpace::candidates(AdviceStage stage) const {
   for (const std::size_t row : request_.rows) {
     AdviceCandidate base = asked(row);
     // streaming was requested beside methods that do not stream: it stays the last resort
-    if (base.streams() && !all_stream_) base = with(base, method_change(*base.method, false, graph_.format));
+    if (base.streams() && !all_stream_) base = with(base, method_change(*base.method, false));
     std::vector<AdviceCandidate> ones = changed(base);
     if (has(base, ChangeKind::streaming)) ones = {base};
     if (two) ones = changed_again(ones);

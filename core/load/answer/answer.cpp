@@ -11,6 +11,7 @@
 #include "core/plan/dry_machine.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <map>
 #include <mutex>
@@ -130,7 +131,7 @@ std::vector<const Method*> find_others(const graph::MetaGraph& graph, const Load
                                        Progress& progress) {
   std::vector<const Method*> others;
   for (const Method& method : methods())
-    if (!method.common) others.push_back(&method);
+    if (!method.common && can_open(method, graph)) others.push_back(&method);
   const std::vector<LoadRow> rows =
       project_rows(graph, *answer.bound, others, answer.forward->pass(), {}, progress);
   std::vector<const Method*> fitting;
@@ -153,6 +154,50 @@ std::string unaccounted_text(const BoundRequest& bound, const RequestPass* forwa
              : bound.unaccounted;
 }
 
+namespace {
+
+// The laws of runtimes were measured with these kernels and F32 weights, and with tables that are looked up.
+bool was_measured(const graph::Op& op, graph::DType type) {
+  constexpr std::array<std::string_view, 9> kKinds = {
+      "Add", "Conv", "Div", "FULLY_CONNECTED", "Gather", "Gemm", "MatMul", "Mul", "Sub"};
+  return op.kind == "Gather" ||
+         (type == graph::DType::f32 && std::ranges::find(kKinds, op.kind) != kKinds.end());
+}
+
+// What onnxruntime and LiteRT make of weights that other kernels use is not known: those of more than 64 KiB.
+std::string unmeasured_kernels(const graph::MetaGraph& graph) {
+  constexpr std::uint64_t kSmall = 64 << 10;
+  if (!graph.forward) return "how the runtime packs weights: the operators of the file are not known";
+  std::vector<std::string> kinds;
+  const auto add = [&](const std::vector<graph::Op>& ops) {
+    for (const graph::Op& op : ops)
+      for (const graph::TensorId id : op.weights) {
+        const graph::Tensor& weight = graph.tensor(id);
+        if (graph.storage(weight.storage).bytes <= kSmall || was_measured(op, weight.dtype)) continue;
+        kinds.push_back(fmt::format("{} with {}", op.kind, graph::dtype_info(weight.dtype).name));
+      }
+  };
+  add(graph.forward->ops);
+  for (const graph::Body& body : graph.forward->bodies) add(body.ops);
+  std::ranges::sort(kinds);
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+  return kinds.empty() ? "" : fmt::format("how the runtime packs weights of {}", join_names(kinds, 5));
+}
+
+// Rows of runtimes whose law was not measured with the kernels of this model are estimates.
+void mark_unmeasured(LoadAnswer& answer, const graph::MetaGraph& graph) {
+  const auto packs = [](const LoadRow& row) {
+    return row.method->traits.opens == opened::kOnnx || row.method->traits.opens == opened::kLiteRt;
+  };
+  if (std::ranges::none_of(answer.rows, packs)) return;
+  const std::string kernels = unmeasured_kernels(graph);
+  if (kernels.empty()) return;
+  for (LoadRow& row : answer.rows) row.estimated = row.estimated || packs(row);
+  if (answer.unaccounted.empty()) answer.unaccounted = kernels;
+}
+
+}  // namespace
+
 bool LoadAnswer::any_within() const { return std::ranges::any_of(rows, &LoadRow::is_within); }
 
 LoadAnswer answer(const graph::MetaGraph& graph, const LoadRequest& request,
@@ -174,6 +219,7 @@ LoadAnswer answer(const graph::MetaGraph& graph, std::shared_ptr<const BoundRequ
     throw *result.rows.front().refusal;
   result.unaccounted = unaccounted_text(*result.bound, result.forward.get());
   for (LoadRow& row : result.rows) row.estimated = !result.unaccounted.empty();
+  if (result.bound->judged()) mark_unmeasured(result, graph);
   const LoadRequest& request = result.bound->request;
   if (request.max_context)
     result.context = find_contexts(graph, *result.bound, *result.forward, result.rows, progress);

@@ -199,6 +199,17 @@ bool executorch_waits(const LoadRequest& request);
 plan::Plan load_executorch_before(MethodBuilder& b);
 plan::Plan load_executorch_after(MethodBuilder& b);
 
+// onnxruntime on a processor.
+plan::Plan load_onnxruntime(MethodBuilder& b);
+plan::Plan load_onnxruntime_unpacked(MethodBuilder& b);
+plan::Plan load_onnxruntime_bytes(MethodBuilder& b);
+
+// LiteRT on a processor; arrays of numpy and torch.export.
+plan::Plan load_litert(MethodBuilder& b);
+plan::Plan load_litert_plain(MethodBuilder& b);
+plan::Plan load_arrays(MethodBuilder& b);
+plan::Plan load_mapped_arrays(MethodBuilder& b);
+
 // Loads that differ in where weights are cast.
 plan::Plan load_cast_on_host(MethodBuilder& b);
 plan::Plan load_cast_on_device(MethodBuilder& b);

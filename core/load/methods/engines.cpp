@@ -1,4 +1,4 @@
-// vLLM and SGLang, ExecuTorch.
+// vLLM and SGLang, ExecuTorch, onnxruntime, LiteRT, numpy.
 
 #include "core/load/methods/builder.h"
 #include "core/load/methods/framework_sizes.h"
@@ -154,6 +154,164 @@ plan::Plan load_executorch_after(MethodBuilder& b) {
   StagedPrepack staged(b);
   plan::mark(b.plan(), "prepack starts");
   staged.run([&](std::size_t i, std::size_t) { return b.make(plan::Space::device, b.order()[i]); });
+  return b.finish();
+}
+
+// --- onnxruntime on a processor, as of 1.32: InferenceSession(path) and InferenceSession(bytes).
+
+namespace {
+
+// What a session does with the weights of its model.
+class OnnxSession {
+ public:
+  OnnxSession(MethodBuilder& b, bool packs)
+      : b_(b), weights_(packed_by_onnxruntime(b.graph())), packs_(packs), held_(b.graph().storages.size()) {
+    for (const graph::StorageId id : b.order())
+      (lies_outside(b.graph(), id) ? outside_ : inside_).push_back(id);
+  }
+
+  // The parsed protobuf holds the weights of the model's own file.
+  // `from`: blocks with their bytes, in load order; null: they are read from the file.
+  void parse(const std::vector<plan::BlockId>* from = nullptr) {
+    for (std::size_t i = 0; i < inside_.size(); ++i) {
+      parsed_.push_back(b_.make(plan::Space::host, inside_[i], plan::BlockUse::temporary));
+      if (from == nullptr)
+        b_.read(parsed_.back(), inside_[i]);
+      else
+        b_.move(parsed_.back(), (*from)[i]);
+    }
+    plan::mark(b_.plan(), "model parsed");
+  }
+
+  // Each weight becomes a tensor of the session, and its bytes in the protobuf are freed; a kernel that packs
+  // it does the same once more. Files beside the model are mapped, and only what is packed is read.
+  plan::Plan start() {
+    for (std::size_t i = 0; i < inside_.size(); ++i) {
+      held_[graph::index(inside_[i])] = b_.make(plan::Space::host, inside_[i]);
+      b_.move(*held_[graph::index(inside_[i])], parsed_[i]);
+      b_.drop(parsed_[i]);
+    }
+    plan::mark(b_.plan(), "weights in the session");
+    reorder();
+    for (const graph::StorageId id : outside_) {
+      if (held_[graph::index(id)]) continue;
+      if (!packs_ || !weights_.packed[graph::index(id)]) {
+        b_.view(id);
+        continue;
+      }
+      const plan::BlockId pages = b_.load(plan::Space::page_cache, id);
+      b_.move(b_.make(plan::Space::host, id), pages);
+      b_.drop(pages);
+    }
+    return b_.finish();
+  }
+
+ private:
+  // The optimizer copies the weight, reorders the copy into another, and hands that to the graph by way of a
+  // protobuf of its own. What it was stays until all are done; pages of a mapped file go at once.
+  void reorder() {
+    std::vector<plan::BlockId> originals;
+    for (const graph::StorageId id : weights_.reordered) {
+      if (b_.bytes(id) == 0) continue;
+      std::optional<plan::BlockId>& held = held_[graph::index(id)];
+      std::vector<plan::BlockId> copies = {held ? *held : b_.load(plan::Space::page_cache, id)};
+      const plan::BlockId original = copies.front();
+      for (int copy = 0; copy < 3; ++copy) copies.push_back(copy_of(copies.back(), id));
+      if (held)
+        originals.push_back(original);
+      else
+        b_.drop(original);
+      held = b_.make(plan::Space::host, id);
+      b_.move(*held, copies.back());
+      copies.erase(copies.begin());
+      b_.drop_all(copies);
+    }
+    if (originals.empty()) return;
+    b_.drop_all(originals);
+    plan::mark(b_.plan(), "weights of convolutions reordered");
+  }
+
+  plan::BlockId copy_of(plan::BlockId from, graph::StorageId id) {
+    const plan::BlockId made = b_.make(plan::Space::host, id, plan::BlockUse::temporary);
+    b_.move(made, from);
+    return made;
+  }
+
+  MethodBuilder& b_;
+  const PackedWeights weights_;
+  const bool packs_;
+  StorageOrder inside_, outside_;
+  std::vector<plan::BlockId> parsed_;
+  std::vector<std::optional<plan::BlockId>> held_;  // by storage
+};
+
+}  // namespace
+
+plan::Plan load_onnxruntime(MethodBuilder& b) {
+  OnnxSession session(b, true);
+  session.parse();
+  return session.start();
+}
+
+plan::Plan load_onnxruntime_unpacked(MethodBuilder& b) {
+  OnnxSession session(b, false);
+  session.parse();
+  return session.start();
+}
+
+// Python keeps the bytes that it was given, and copies them into a string while they are parsed.
+plan::Plan load_onnxruntime_bytes(MethodBuilder& b) {
+  std::vector<plan::BlockId> copied;
+  std::vector<graph::StorageId> inside;
+  for (const graph::StorageId id : b.order())
+    if (!lies_outside(b.graph(), id)) inside.push_back(id);
+  std::vector<plan::BlockId> given;
+  for (const graph::StorageId id : inside) {
+    given.push_back(b.make(plan::Space::host, id));
+    b.read(given.back(), id);
+  }
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    copied.push_back(b.make(plan::Space::host, inside[i], plan::BlockUse::temporary));
+    b.move(copied.back(), given[i]);
+  }
+  OnnxSession session(b, true);
+  session.parse(&copied);
+  b.drop_all(copied);
+  return session.start();
+}
+
+// --- LiteRT on a processor, as of 2.3: the file is mapped. XNNPACK, which the interpreter uses by default,
+// packs every weight into memory of its own; the pages that it read stay.
+
+plan::Plan load_litert(MethodBuilder& b) {
+  for (const graph::StorageId id : b.order()) {
+    const plan::BlockId pages = b.load(plan::Space::page_cache, id);
+    b.move(b.make(plan::Space::host, id), pages);
+  }
+  return b.finish();
+}
+
+plan::Plan load_litert_plain(MethodBuilder& b) {
+  for (const graph::StorageId id : b.order()) b.view(id);
+  return b.finish();
+}
+
+// --- Arrays on the host: numpy, torch.export.
+
+plan::Plan load_arrays(MethodBuilder& b) {
+  for (const graph::StorageId id : b.order()) b.read(b.make(plan::Space::host, id), id);
+  return b.finish();
+}
+
+plan::Plan load_mapped_arrays(MethodBuilder& b) {
+  for (const StorageOrder& file : b.by_shard()) {
+    std::vector<plan::BlockId> mapped;
+    for (const graph::StorageId id : file) {
+      mapped.push_back(b.load(plan::Space::page_cache, id));
+      b.move(b.make(plan::Space::host, id), mapped.back());
+    }
+    b.drop_all(mapped);
+  }
   return b.finish();
 }
 

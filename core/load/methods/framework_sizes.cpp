@@ -90,6 +90,38 @@ std::vector<bool> storages_read_by_rows(const graph::MetaGraph& graph) {
   return by_rows;
 }
 
+// --- What onnxruntime packs.
+
+namespace {
+
+void find_packed(const graph::MetaGraph& graph, const std::vector<graph::Op>& ops, PackedWeights& found) {
+  for (const graph::Op& op : ops) {
+    if (op.arguments.size() < 2 || !op.arguments[1].weight) continue;
+    const graph::Tensor& weight = graph.tensor(*op.arguments[1].weight);
+    if (weight.dtype != graph::DType::f32) continue;
+    const std::size_t at = graph::index(weight.storage);
+    if ((op.kind == "MatMul" || op.kind == "Gemm") && weight.shape.size() == 2) found.packed[at] = true;
+    if (op.kind != "Conv" || weight.shape.size() != 4) continue;
+    if (std::ranges::find(found.reordered, weight.storage) == found.reordered.end())
+      found.reordered.push_back(weight.storage);
+  }
+}
+
+}  // namespace
+
+PackedWeights packed_by_onnxruntime(const graph::MetaGraph& graph) {
+  PackedWeights found;
+  found.packed.resize(graph.storages.size(), false);
+  if (!graph.forward) {
+    for (const graph::Tensor& tensor : graph.tensors)
+      if (tensor.shape.size() == 2) found.packed[graph::index(tensor.storage)] = true;
+    return found;
+  }
+  find_packed(graph, graph.forward->ops, found);
+  for (const graph::Body& body : graph.forward->bodies) find_packed(graph, body.ops, found);
+  return found;
+}
+
 // --- The streamer's arithmetic.
 
 namespace {

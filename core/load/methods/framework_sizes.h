@@ -34,6 +34,23 @@ std::uint64_t vocabulary_bytes(const graph::MetaGraph& graph);
 // that mark them. Measured with 2026.10: gemma4 does, gemma3n does not; qwen4exp does by its code.
 std::vector<bool> storages_read_by_rows(const graph::MetaGraph& graph);
 
+// --- What onnxruntime makes of the weights of an ONNX file on a processor, as of 1.32.
+
+// Whether the storage lies in a file beside the model's own.
+inline bool lies_outside(const graph::MetaGraph& graph, graph::StorageId id) {
+  const graph::FileId file = graph.storage(id).file;
+  return file != graph::FileId{} && file != graph::kNoFile;
+}
+struct PackedWeights {
+  // By storage: the right-hand matrices of MatMul and Gemm that are F32, which kernels pack as the session
+  // starts unless `session.disable_prepacking` is set. Of a file whose operators are not known, all matrices.
+  std::vector<bool> packed = {};
+  // The weights of convolutions over pictures that are F32, in the order of the operators: on x86 the
+  // optimizer writes each anew in the order that its kernels read.
+  std::vector<graph::StorageId> reordered = {};
+};
+PackedWeights packed_by_onnxruntime(const graph::MetaGraph& graph);
+
 // --- How the Run:ai streamer divides its limit into requests (runai-model-streamer 0.17, _ring_sizing).
 
 // A request holds whole tensors, at most `bytes` unless a single one is larger; `count` are in flight.

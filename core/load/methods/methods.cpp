@@ -98,7 +98,17 @@ PeakLaw law(const Parts&... parts) {
   return {parts...};
 }
 
-constexpr std::array<Method, 36> kMethods = {{
+// Files beside the model are read weight by weight for what is packed; the rest stays mapped.
+LawPart onnx_pages(Sizes s) {
+  return page_cache(s.largest_outside_packed, {{s.used, max(s.largest_outside_packed, s.outside_mapped)}});
+}
+constexpr MethodTraits kOnnxSession = {.runtime = Runtime::processor,
+                                       .opens = opened::kOnnx,
+                                       .views = true,
+                                       .order_free = true,
+                                       .host_only = true};
+
+constexpr std::array<Method, 44> kMethods = {{
     {"to_device",
      "builds the model on the host, copies the checkpoint into it, then .to(device)",
      [](Sizes s) {
@@ -147,7 +157,7 @@ constexpr std::array<Method, 36> kMethods = {{
                              {{s.used, s.still_mapped + max(s.largest_shard, s.host_weights)}}));
      },
      load_mmap_assign,
-     {.offloads = true, .shards = true, .views = true},
+     {.opens = opened::kMappable, .offloads = true, .shards = true, .views = true},
      true},
     {"mmap_copy",
      "maps the file, copies it into a model on the host, then .to(device)",
@@ -156,7 +166,7 @@ constexpr std::array<Method, 36> kMethods = {{
                   page_cache(s.largest_shard));
      },
      load_mmap_copy,
-     {.casts = true, .offloads = true, .shards = true, .order_free = true}},
+     {.casts = true, .opens = opened::kMappable, .offloads = true, .shards = true, .order_free = true}},
     {"mmap_state_dict",
      "maps the file and brings it to the device beside the model",
      [](Sizes s) {
@@ -164,12 +174,12 @@ constexpr std::array<Method, 36> kMethods = {{
                   page_cache(s.largest_shard));
      },
      load_mmap_state_dict,
-     {.shards = true}},
+     {.opens = opened::kMappable, .shards = true}},
     {"safetensors_bytes",
      "reads the file as bytes, parses them into tensors, then .to(device)",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights + s.largest_shard)); },
      load_safetensors_bytes,
-     {.offloads = true, .shards = true}},
+     {.opens = opened::kSafetensors | opened::kNoFile, .offloads = true, .shards = true}},
     {"per_tensor",
      "reads one tensor at a time into a model on the device",
      [](Sizes s) {
@@ -177,18 +187,21 @@ constexpr std::array<Method, 36> kMethods = {{
                   host(s.largest_weight, {{s.cast, s.largest_stored_and_loaded}}));
      },
      load_per_tensor,
-     {.casts = true, .runtime = Runtime::any, .order_free = true}},
+     {.casts = true, .runtime = Runtime::any, .opens = opened::kAll, .order_free = true}},
     {"staged_ring",
      "reads through a ring of pinned slots into a model on the device",
      [](Sizes s) { return law(device(s.device_weights + s.pass), staging(s.own_ring)); },
      load_staged_ring,
-     {.casts = true, .runtime = Runtime::own, .ring = true, .order_free = true},
+     {.casts = true, .runtime = Runtime::own, .opens = opened::kAll, .ring = true, .order_free = true},
      true},
     {"executorch_before",
      "allocates device tensors and activations first, then prepacks host copies",
      [](Sizes s) { return law(unified(2 * s.weights + s.pass + s.largest_weight + s.tied_copies)); },
      load_executorch_before,
-     {.runtime = Runtime::executorch, .activations_first = true, .flushes = true},
+     {.runtime = Runtime::executorch,
+      .opens = opened::kExecuTorch | opened::kExecuTorchTensors | opened::kNoFile,
+      .activations_first = true,
+      .flushes = true},
      false,
      executorch_waits},
     {"executorch_after",
@@ -198,7 +211,9 @@ constexpr std::array<Method, 36> kMethods = {{
                           s.tied_copies));
      },
      load_executorch_after,
-     {.runtime = Runtime::executorch, .flushes = true},
+     {.runtime = Runtime::executorch,
+      .opens = opened::kExecuTorch | opened::kExecuTorchTensors | opened::kNoFile,
+      .flushes = true},
      true,
      executorch_waits},
     {"accelerate",
@@ -224,24 +239,24 @@ constexpr std::array<Method, 36> kMethods = {{
      "reads files whole to the device; tensors are views into them",
      [](Sizes s) { return law(device(s.weights + s.pass), staging(s.ring)); },
      load_fastsafetensors,
-     {.ring = true, .shards = true, .order_free = true}},
+     {.opens = opened::kSafetensors | opened::kNoFile, .ring = true, .shards = true, .order_free = true}},
     {"fastsafetensors_copy",
      "reads one file at a time to the device and copies it into the model",
      [](Sizes s) {
        return law(device(max(s.weights + s.largest_shard, s.weights + s.pass)), staging(s.ring));
      },
      load_fastsafetensors_copy,
-     {.ring = true, .shards = true, .order_free = true}},
+     {.opens = opened::kSafetensors | opened::kNoFile, .ring = true, .shards = true, .order_free = true}},
     {"fastsafetensors_all",
      "reads all files to the device beside the model, then copies them into it",
      [](Sizes s) { return law(device(max(2 * s.weights, s.weights + s.pass)), staging(s.ring)); },
      load_fastsafetensors_all,
-     {.ring = true, .order_free = true}},
+     {.opens = opened::kSafetensors | opened::kNoFile, .ring = true, .order_free = true}},
     {"runai",
      "reads requests into host buffers that the loader empties into the model",
      [](Sizes s) { return law(device(s.weights + s.pass), host(s.requests)); },
      load_runai,
-     {.limit = true},
+     {.opens = opened::kSafetensors | opened::kNoFile, .limit = true},
      false,
      [](const LoadRequest&) { return true; }},
     {"llama_cpp_ring",
@@ -255,6 +270,7 @@ constexpr std::array<Method, 36> kMethods = {{
      },
      load_llama_cpp_ring,
      {.runtime = Runtime::llama_cpp,
+      .opens = opened::kGguf | opened::kNoFile,
       .offloads = true,
       .disk = true,
       .layers = true,
@@ -271,7 +287,12 @@ constexpr std::array<Method, 36> kMethods = {{
            staging(mebibytes(256)));
      },
      load_llama_cpp_direct,
-     {.runtime = Runtime::llama_cpp, .offloads = true, .disk = true, .layers = true, .repacks = true}},
+     {.runtime = Runtime::llama_cpp,
+      .opens = opened::kGguf | opened::kNoFile,
+      .offloads = true,
+      .disk = true,
+      .layers = true,
+      .repacks = true}},
     {"llama_cpp_mmap",
      "maps the files, copies tensors to the device, unmaps at the end",
      [](Sizes s) {
@@ -281,17 +302,74 @@ constexpr std::array<Method, 36> kMethods = {{
      },
      load_llama_cpp_mmap,
      {.runtime = Runtime::llama_cpp,
+      .opens = opened::kGguf | opened::kNoFile,
       .offloads = true,
       .disk = true,
       .layers = true,
       .repacks = true,
       .order_free = true},
      true},
+    {"onnxruntime", "a session on the processor: weights become tensors, matrices are packed",
+     [](Sizes s) {
+       return law(host(s.inside +
+                       max(max(s.largest_inside, s.outside_packed), s.reordered + 3 * s.largest_reordered)),
+                  onnx_pages(s));
+     },
+     load_onnxruntime, kOnnxSession, true},
+    {"onnxruntime_unpacked", "as onnxruntime, with session.disable_prepacking",
+     [](Sizes s) {
+       return law(host(s.inside + max(s.largest_inside, s.reordered + 3 * s.largest_reordered)),
+                  page_cache(s.largest_outside_packed, {{s.used, s.outside}}));
+     },
+     load_onnxruntime_unpacked, kOnnxSession},
+    {"onnxruntime_bytes", "a session of a file's bytes, which are copied, parsed and kept",
+     [](Sizes s) {
+       return law(host(s.inside + max(max(2 * s.inside, s.inside + s.outside_packed),
+                                      s.inside + s.reordered + 3 * s.largest_reordered)),
+                  onnx_pages(s));
+     },
+     load_onnxruntime_bytes, kOnnxSession},
+    {"litert",
+     "an interpreter on the processor; XNNPACK packs the weights of the mapped file",
+     [](Sizes s) { return law(host(s.weights), page_cache(s.weights)); },
+     load_litert,
+     {.runtime = Runtime::processor, .opens = opened::kLiteRt, .order_free = true, .host_only = true},
+     true},
+    {"litert_plain",
+     "an interpreter without XNNPACK: weights stay views of the mapped file",
+     [](Sizes s) { return law(page_cache(mebibytes(0), {{s.used, s.weights}})); },
+     load_litert_plain,
+     {.runtime = Runtime::processor,
+      .opens = opened::kLiteRt,
+      .views = true,
+      .order_free = true,
+      .host_only = true}},
+    {"torch_export",
+     "torch.export.load(): the tensors of the archive are read to the host",
+     [](Sizes s) { return law(host(s.weights)); },
+     load_arrays,
+     {.opens = opened::kTorchExport, .order_free = true, .host_only = true},
+     true},
+    {"numpy_npz",
+     "numpy.load(): every array of the archive is read to the host",
+     [](Sizes s) { return law(host(s.weights)); },
+     load_arrays,
+     {.runtime = Runtime::processor, .opens = opened::kNumpy, .order_free = true, .host_only = true},
+     true},
+    {"numpy_safetensors",
+     "safetensors.numpy.load_file() of each file: arrays are copied from the mapping",
+     [](Sizes s) { return law(host(s.weights), page_cache(s.largest_shard)); },
+     load_mapped_arrays,
+     {.runtime = Runtime::processor,
+      .opens = opened::kSafetensors,
+      .shards = true,
+      .order_free = true,
+      .host_only = true}},
     {"pinned_pool",
      "reads the whole checkpoint into pinned chunks, then copies it to the device",
      [](Sizes s) { return law(device(s.weights + s.pass), staging(s.weights_in_slots)); },
      load_pinned_pool,
-     {.runtime = Runtime::own, .ring = true, .order_free = true}},
+     {.runtime = Runtime::own, .opens = opened::kAll, .ring = true, .order_free = true}},
     {"transformers_v4_early",
      "builds the model on the host, copies mapped files into it, then .to(device)",
      [](Sizes s) {
@@ -348,53 +426,61 @@ constexpr std::array<Method, 36> kMethods = {{
      "allocates fused tensors first, copies each expert to its place in them",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.largest_loaded)); },
      load_fused_in_place,
-     {.casts = true, .runtime = Runtime::any}},
+     {.casts = true, .runtime = Runtime::any, .opens = opened::kAll}},
     {"engine_repack",
      "fills the engine's parameters from mapped files, then repacks fused groups",
      [](Sizes s) {
        return law(device(s.weights + max(s.largest_fused_group, s.pass)), page_cache(s.largest_shard));
      },
      load_engine_repack,
-     {.shards = true, .order_free = true}},
+     {.opens = opened::kMappable, .shards = true, .order_free = true}},
     {"engine_repack_all",
      "as engine_repack, but frees the old groups after the last one",
      [](Sizes s) {
        return law(device(s.weights + max(s.fused_groups, s.pass)), page_cache(s.largest_shard));
      },
      load_engine_repack_all,
-     {.shards = true, .order_free = true}},
+     {.opens = opened::kMappable, .shards = true, .order_free = true}},
     {"cast_on_host",
      "reads the checkpoint to the host, casts each tensor to the device, frees it",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights)); },
      load_cast_on_host,
-     {.casts = true, .runtime = Runtime::any}},
+     {.casts = true, .runtime = Runtime::any, .opens = opened::kAll}},
     {"cast_on_device",
      "brings each tensor over as stored and casts it there",
      [](Sizes s) {
        return law(device(s.device_weights + max(s.largest_weight, s.pass)), host(s.largest_weight));
      },
      load_cast_on_device,
-     {.casts = true, .runtime = Runtime::any}},
+     {.casts = true, .runtime = Runtime::any, .opens = opened::kAll}},
     {"layer_streaming",
      "keeps one layer on the device at a time",
      [](Sizes s) { return law(device(s.largest_streamed_part + s.pass), host(s.largest_streamed_part)); },
      load_layer_streaming,
-     {.runtime = Runtime::any, .streams = true, .activations_first = true, .order_free = true}},
+     {.runtime = Runtime::any,
+      .opens = opened::kAll,
+      .streams = true,
+      .activations_first = true,
+      .order_free = true}},
     {"layer_streaming_prefetch",
      "as layer_streaming, with the next layer read ahead",
      [](Sizes s) { return law(device(s.largest_streamed_part + s.pass), host(s.two_streamed_parts)); },
      load_layer_streaming_prefetch,
-     {.runtime = Runtime::any, .streams = true, .activations_first = true, .order_free = true}},
+     {.runtime = Runtime::any,
+      .opens = opened::kAll,
+      .streams = true,
+      .activations_first = true,
+      .order_free = true}},
     {"direct",
      "reads files straight into mapped device memory",
      [](Sizes s) { return law(device(s.weights + s.pass)); },
      load_direct,
-     {.runtime = Runtime::own, .order_free = true}},
+     {.runtime = Runtime::own, .opens = opened::kAll, .order_free = true}},
     {"host_import",
      "imports the files' pages into the device and copies from them",
      [](Sizes s) { return law(device(s.weights + s.pass), staging(s.largest_weight)); },
      load_host_import,
-     {.runtime = Runtime::own, .order_free = true, .imports = true}},
+     {.runtime = Runtime::own, .opens = opened::kAll, .order_free = true, .imports = true}},
 }};
 
 }  // namespace
@@ -420,6 +506,9 @@ std::string_view framework_of(const Method& method) {
                                                 {"fastsafetensors", "fastsafetensors"},
                                                 {"runai", "Run:ai Model Streamer"},
                                                 {"executorch", "ExecuTorch"},
+                                                {"onnxruntime", "onnxruntime"},
+                                                {"litert", "LiteRT"},
+                                                {"numpy", "numpy"},
                                                 {"llama_cpp", "llama.cpp"}});
   for (const Named& named : kNamed)
     if (method.id.starts_with(named.prefix)) return named.framework;
@@ -451,8 +540,10 @@ plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const 
   if (bound.request.cast && !can_cast_to(method, *bound.request.cast))
     throw Error(ErrorCode::unsupported, "PyTorch has no type {}",
                 graph::dtype_info(*bound.request.cast).name);
-  if (!bound.placement.all_on_device() && !method.traits.offloads)
-    throw Error(ErrorCode::unsupported, "the method places all weights on the device");
+  if (method.traits.host_only ? !computes_on_host(bound.placement) && !graph.storages.empty()
+                              : !bound.placement.all_on_device() && !method.traits.offloads)
+    throw Error(ErrorCode::unsupported, "the method places all weights on the {}",
+                method.traits.host_only ? "host" : "device");
   if (!supports_placement(method, bound.request))
     throw Error(ErrorCode::unsupported, bound.request.gpu_layers
                                             ? "only llama.cpp counts layers on the device"

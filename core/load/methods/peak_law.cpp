@@ -121,6 +121,7 @@ class SizesOfLoad {
     count_mapped();
     count_experts();
     count_llama_cpp();
+    count_packed();
     count_streamed();
     count_buffers();
     sizes_.disk.holds = sizes_.disk_weights.bytes > 0;
@@ -204,6 +205,24 @@ class SizesOfLoad {
       } else {
         add(sizes_.mapped_weights, stored(id));
         if (home(id) != Home::device || bound_.placement.has_twin(id)) add(sizes_.read_weights, stored(id));
+      }
+  }
+
+  void count_packed() {
+    PackedWeights weights = packed_by_onnxruntime(graph_);
+    for (const graph::StorageId id : weights.reordered) {
+      weights.packed[graph::index(id)] = true;
+      add(sizes_.reordered, stored(id));
+      raise(sizes_.largest_reordered, stored(id));
+    }
+    for (const graph::StorageId id : storages_)
+      if (!lies_outside(graph_, id)) {
+        add(sizes_.inside, stored(id));
+        raise(sizes_.largest_inside, stored(id));
+      } else {
+        add(sizes_.outside, stored(id));
+        add(weights.packed[graph::index(id)] ? sizes_.outside_packed : sizes_.outside_mapped, stored(id));
+        if (weights.packed[graph::index(id)]) raise(sizes_.largest_outside_packed, stored(id));
       }
   }
 

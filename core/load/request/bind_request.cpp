@@ -10,9 +10,11 @@
 #include "core/load/request/load_options.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 namespace loadline::load {
 namespace {
@@ -139,12 +141,64 @@ std::optional<graph::DType> BoundRequest::cast_of(const Method& method) const {
 std::optional<BoundRequest> as_called(const graph::MetaGraph& graph, const Method& method,
                                       const BoundRequest& bound) {
   const std::optional<graph::DType> cast = bound.cast_of(method);
-  if (cast == bound.request.cast) return std::nullopt;
+  const bool to_host = method.traits.host_only && !graph.storages.empty() && bound.placement.all_on_device();
+  if (cast == bound.request.cast && !to_host) return std::nullopt;
   BoundRequest own = bound;
+  if (to_host) own.placement.homes.assign(graph.storages.size(), Home::host);
   own.request.cast = cast;
   if (own.placement.map)
     own.placement = place_automatically(graph, own.placement.map->device, own.placement.map->host, cast);
   return own;
+}
+
+// --- Which methods a model is compared with.
+
+namespace {
+
+struct OpenedKind {
+  std::uint16_t bit;
+  std::array<std::string_view, 2> formats;  // ids of importers
+  std::string_view title;
+};
+constexpr auto kKinds =
+    std::to_array<OpenedKind>({{opened::kSafetensors, {"safetensors"}, "safetensors"},
+                               {opened::kPyTorch, {"torch"}, "PyTorch"},
+                               {opened::kOldPyTorch, {"torch_legacy"}, "PyTorch before 1.6"},
+                               {opened::kTorchExport, {"pt2"}, "torch.export"},
+                               {opened::kGguf, {"gguf"}, "GGUF"},
+                               {opened::kExecuTorch, {"pte"}, "ExecuTorch (.pte)"},
+                               {opened::kExecuTorchTensors, {"ptd"}, "ExecuTorch tensors (.ptd)"},
+                               {opened::kLiteRt, {"tflite"}, "LiteRT"},
+                               {opened::kNumpy, {"npz", "npy"}, "numpy"},
+                               {opened::kOnnx, {"onnx"}, "ONNX"},
+                               {opened::kNoFile, {"config"}, "a configuration alone"}});
+
+}  // namespace
+
+std::uint16_t file_kind(const graph::MetaGraph& graph) {
+  if (graph.format.empty()) return opened::kNoFile;  // made in memory
+  for (const OpenedKind& kind : kKinds)
+    if (std::ranges::find(kind.formats, graph.format) != kind.formats.end()) return kind.bit;
+  return 0;
+}
+
+std::string opened_text(std::uint16_t kinds) {
+  std::vector<std::string_view> titles;
+  for (const OpenedKind& kind : kKinds)
+    if ((kinds & kind.bit) != 0 && kind.bit != opened::kNoFile) titles.push_back(kind.title);
+  return kinds == opened::kAll ? "every format" : fmt::format("{}", fmt::join(titles, ", "));
+}
+
+bool can_open(const Method& method, const graph::MetaGraph& graph) {
+  const std::uint16_t opens = method.traits.opens;
+  return opens == opened::kAll || (opens & file_kind(graph)) != 0;
+}
+
+std::vector<const Method*> methods_for(const graph::MetaGraph& graph) {
+  std::vector<const Method*> found;
+  for (const Method& method : methods())
+    if (can_open(method, graph)) found.push_back(&method);
+  return found;
 }
 
 std::vector<const Method*> find_methods(const std::vector<std::string>& ids) {
@@ -153,6 +207,27 @@ std::vector<const Method*> find_methods(const std::vector<std::string>& ids) {
   for (const Method& method : methods())
     if (ids.empty() && method.common) found.push_back(&method);
   return found;
+}
+
+std::vector<const Method*> find_methods(const std::vector<std::string>& ids, const graph::MetaGraph& graph) {
+  std::vector<const Method*> found = find_methods(ids);
+  std::erase_if(found, [&](const Method* method) {
+    if (can_open(*method, graph)) return false;
+    if (std::ranges::find(ids, method->id) != ids.end())
+      throw Error(ErrorCode::unsupported, "the method {} opens {} files, not this model's format: {}",
+                  method->id, opened_text(method->traits.opens), graph.format);
+    return true;
+  });
+  return found;
+}
+
+std::string unopened_text(const graph::MetaGraph& graph) {
+  const std::size_t others = methods().size() - methods_for(graph).size();
+  if (others == 0) return "";
+  return file_kind(graph) == opened::kNoFile
+             ? fmt::format("{} cannot start from a configuration alone", counted(others, "method"))
+             : fmt::format("{} cannot open {} files", counted(others, "method"),
+                           opened_text(file_kind(graph)));
 }
 
 std::vector<std::string> order_names(const std::vector<std::string>& names) {
@@ -193,7 +268,7 @@ BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& requ
   bound.request = with_target_options(request, memory.target);
   // a target's reserve is one of its own memory
   if (request.device_budget && !request.reserve) bound.request.reserve.reset();
-  bound.methods = find_methods(request.methods);
+  bound.methods = find_methods(request.methods, graph);
   bound.memory = std::move(memory);
   bound.rates = bind_rates(request.rates, environment.measured_rates);
   bound.placement = bind_placement(graph, request, bound.memory);

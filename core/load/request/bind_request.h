@@ -209,8 +209,8 @@ struct BoundRequest {
 // Error{usage} for an unknown target, a reserve that leaves nothing, and as check_request().
 LoadMemory bind_memory(const LoadRequest& request, std::span<const Target> targets);
 
-// `memory` is that of the request. Throws Error{usage} for unknown ids, and as place_by_rules(),
-// choose_order() and read_rates() do.
+// `memory` is that of the request. Throws Error{usage} for unknown ids, and as find_methods(),
+// place_by_rules(), choose_order() and read_rates() do.
 BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& request, LoadMemory memory,
                           const LoadEnvironment& environment);
 // Both stages. Also throws as bind_memory() does.
@@ -218,12 +218,26 @@ BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& requ
                           const LoadEnvironment& environment);
 
 // The request with what the method itself adds to it: the cast to the type in config.json, and an automatic
-// map for it. Nothing if it adds nothing.
+// map for it; all weights on the host, where the framework runs there. Nothing if it adds nothing.
 std::optional<BoundRequest> as_called(const graph::MetaGraph& graph, const Method& method,
                                       const BoundRequest& bound);
 
 // Removes repeated ids; the first one counts. "all" stands for every row of the table. Throws Error{usage}.
 std::vector<const Method*> find_methods(const std::vector<std::string>& ids);
+// The same for a model: "all" and the default set leave out methods that cannot open its files. Also throws
+// Error{unsupported} for one that is named.
+std::vector<const Method*> find_methods(const std::vector<std::string>& ids, const graph::MetaGraph& graph);
+
+// The bit of `opened` for the model's files; 0 for files that only a loader of one's own reads.
+std::uint16_t file_kind(const graph::MetaGraph& graph);
+// The kinds in words: "safetensors, PyTorch".
+std::string opened_text(std::uint16_t kinds);
+bool can_open(const Method& method, const graph::MetaGraph& graph);
+// The methods that can, in the order of the table.
+std::vector<const Method*> methods_for(const graph::MetaGraph& graph);
+// "26 methods cannot open ONNX files"; empty if all can.
+std::string unopened_text(const graph::MetaGraph& graph);
+
 std::vector<std::string> order_names(const std::vector<std::string>& names);
 
 }  // namespace loadline::load

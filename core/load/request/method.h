@@ -30,9 +30,23 @@ enum class Runtime : std::uint8_t {
   torch,  // Python, with or without a framework above PyTorch
   llama_cpp,
   executorch,
-  own,  // a loader of one's own: no framework loads like this
-  any,  // a recipe that can be written for each of them
+  processor,  // a runtime that keeps its weights on the host: onnxruntime, LiteRT, ExecuTorch's kernels
+  own,        // a loader of one's own: no framework loads like this
+  any,        // a recipe that can be written for each of them
 };
+
+// What a method opens: kinds of files by the reader that they need, as bits. An allow-list: a file of a kind
+// that is not here is opened by loaders of one's own only.
+namespace opened {
+inline constexpr std::uint16_t kSafetensors = 1, kPyTorch = 2, kOldPyTorch = 4, kTorchExport = 8, kGguf = 16,
+                               kExecuTorch = 32, kExecuTorchTensors = 64, kLiteRt = 128, kNumpy = 256,
+                               kOnnx = 512;
+// A configuration alone: its weights may yet be written in any format of weights without a program.
+inline constexpr std::uint16_t kNoFile = 1024;
+inline constexpr std::uint16_t kCheckpoints = kSafetensors | kPyTorch | kOldPyTorch | kNoFile;
+inline constexpr std::uint16_t kMappable = kSafetensors | kPyTorch | kNoFile;
+inline constexpr std::uint16_t kAll = 2047;
+}  // namespace opened
 
 // The type in which weights are loaded unless the request has a cast.
 enum class OwnType : std::uint8_t {
@@ -45,23 +59,25 @@ struct MethodTraits {
   bool casts = false;                  // supports LoadRequest::cast
   OwnType own_type = OwnType::stored;  // another with `casts` only
   Runtime runtime = Runtime::torch;
-  bool offloads = false;           // supports BoundRequest::placement, by rules
-  bool disk = false;               // supports weights left on disk; with `offloads` only
-  bool layers = false;             // supports LoadRequest::gpu_layers; with `offloads` only
-  bool auto_maps = false;          // supports LoadRequest::auto_map; with `offloads` only
-  bool streams = false;            // weights come and go; they are not on the device at the end
-  bool activations_first = false;  // activations are allocated before the weights
-  bool ring = false;               // supports the staging ring's size and slots
-  bool limit = false;              // supports a limit of its buffer
-  bool shards = false;             // depends on shards
-  bool views = false;              // weights off the device stay in their mapped files
-  bool workers = false;            // supports a number of threads that each hold a cast tensor
-  bool repacks = false;            // supports repacking for the CPU
-  bool flushes = false;            // supports a flush threshold and doubled ties
-  bool order_free = false;         // every order has the same peak, for all spaces and options
+  std::uint16_t opens = opened::kCheckpoints;  // bits of `opened`
+  bool offloads = false;                       // supports BoundRequest::placement, by rules
+  bool disk = false;                           // supports weights left on disk; with `offloads` only
+  bool layers = false;                         // supports LoadRequest::gpu_layers; with `offloads` only
+  bool auto_maps = false;                      // supports LoadRequest::auto_map; with `offloads` only
+  bool streams = false;                        // weights come and go; they are not on the device at the end
+  bool activations_first = false;              // activations are allocated before the weights
+  bool ring = false;                           // supports the staging ring's size and slots
+  bool limit = false;                          // supports a limit of its buffer
+  bool shards = false;                         // depends on shards
+  bool views = false;                          // weights off the device stay in their mapped files
+  bool workers = false;                        // supports a number of threads that each hold a cast tensor
+  bool repacks = false;                        // supports repacking for the CPU
+  bool flushes = false;                        // supports a flush threshold and doubled ties
+  bool order_free = false;                     // every order has the same peak, for all spaces and options
   // The device reads the files' own pages, which count as staging in the plan. The files must be mappable
   // (mapping_refusal()).
   bool imports = false;
+  bool host_only = false;  // the framework runs on the processor: its weights stay on the host
 };
 
 // --- The laws of peaks: formulas over the sizes of a load. To compute one gives its value and its text.
@@ -122,6 +138,16 @@ struct LawSizes {
   LawSize read_weights = {{"read_weights", "of the mapped_weights those off the device"}};
   LawSize repacked_head = {
       {"repacked_head", "the copy of an embedding that llama.cpp repacks to serve as the head"}};
+  LawSize inside = {{"inside", "the weights that the model's own file holds"}};
+  LawSize largest_inside = {{"largest_inside", "the largest of the weights that the model's own file holds"}};
+  LawSize outside = {{"outside", "the weights in files beside the model"}};
+  LawSize outside_mapped = {{"outside_mapped", "of the weights outside those that no kernel packs"}};
+  LawSize outside_packed = {
+      {"outside_packed", "of the weights outside those that a kernel packs or reorders"}};
+  LawSize reordered = {
+      {"reordered", "the weights of convolutions that onnxruntime reorders for its kernels"}};
+  LawSize largest_reordered = {{"largest_reordered", "the largest of the reordered"}};
+  LawSize largest_outside_packed = {{"largest_outside_packed", "the largest of the outside_packed"}};
   LawSize requests = {{"requests", "the requests that the Run:ai streamer has in flight, and one more"}};
   LawSize ring = {{"ring", "the staging ring: its slots times the bytes of one slot"}};
   LawSize own_ring = {{"own_ring", "the staging ring, at most the weights in pages: each slot has its part"}};
@@ -192,9 +218,9 @@ std::span<const Method> methods();
 // Throws Error{usage} that lists the ids.
 const Method& find_method(std::string_view id);
 // The method's plan. Throws Error{unsupported} for a cast or a placement that the method does not support,
-// Error{limit} if the plan itself would be too large. The plan takes over the memory of `used`, whose
-// contents are dropped, and its taker: that gets the steps, but for the last few. `pass_bytes`: of a forward
-// pass whose memory is allocated with the activations.
+// Error{limit} if the plan itself would be too large. The plan takes over
+// the memory of `used`, whose contents are dropped, and its taker: that gets the steps, but for the last few.
+// `pass_bytes`: of a forward pass whose memory is allocated with the activations.
 plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const StorageOrder& order,
                      const BoundRequest& bound, plan::Plan used = {}, std::uint64_t pass_bytes = 0);
 

@@ -116,6 +116,9 @@ LoadWork::LoadWork(Services& services, ModelPtr shown, std::uint64_t document, F
 }
 
 void LoadWork::begin() {
+  // the method of the model before may not open this one
+  if (model && !load::can_open(shown_method(asked_), *model->graph))
+    asked_.request.methods = Asked().request.methods;
   if (model) work_out_pass();
   refresh();
 }
