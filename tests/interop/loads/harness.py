@@ -17,7 +17,8 @@ from sampler import FIELDS, Sampler  # noqa: E402
 MIB = 1 << 20
 BYTES, PERCENT = 16 * MIB, 2  # whichever is more
 SPACES = {"anonymous": ("host", "staging"), "file": ("page_cache",), "device": ("device",)}
-WEIGHTS = (".bin", ".safetensors", ".gguf")
+WEIGHTS = (".bin", ".safetensors", ".gguf", ".onnx", ".onnx.data", ".npz", ".tflite", ".pt2", ".pte")
+PROGRAMS = ("onnx-", "npz-", "litert-", "pt2-", "pte-")
 WARM_UP, LOAD = 300, 600  # seconds; machines may be slow and shared
 
 
@@ -36,10 +37,16 @@ def checkpoint(folder, name, tiny=False):
     path = os.path.join(folder, "models", asked)
     if os.path.exists(os.path.join(path, "config.json")):
         return path
-    maker = "ggufs.py" if name.startswith("gguf-") else "checkpoints.py"
+    maker = "ggufs.py" if name.startswith("gguf-") else "programs.py" if name.startswith(PROGRAMS) else "checkpoints.py"
     made = subprocess.run([sys.executable, os.path.join(HERE, maker), os.path.join(folder, "models"), asked],
                           check=True, stdout=subprocess.PIPE, text=True)
     return made.stdout.split()[-1]
+
+
+def path_of(model):
+    """What Loadline opens: the folder, or the one file of a format that is no folder's."""
+    (file, *more) = sorted(entry.path for entry in os.scandir(model) if entry.name.endswith(WEIGHTS))
+    return file if not more and not os.path.exists(os.path.join(model, "config.json")) else model
 
 
 def file_bytes(model):
@@ -83,7 +90,7 @@ def project(program, recipe, model):
     """The row of `plan --json`; none and the reason if there is no such row."""
     if not recipe.method:
         return None, "no method claims to be this load"
-    command = [program, "plan", model, "--method", recipe.method, *recipe.options(model), "--json"]
+    command = [program, "plan", path_of(model), "--method", recipe.method, *recipe.options(model), "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode not in (0, 3):
         return None, f"loadline plan: {_last_line(done.stderr)}"

@@ -88,11 +88,25 @@ def asset(rows):
             "versions": {package: ", ".join(sorted(found, reverse=True)) for package, found in sorted(versions.items())}, "rows": told}
 
 
-def write_asset(rows, path=ASSET):
-    """A row on each line, so that a changed figure is one changed line."""
-    whole = asset(rows)
-    lines = ",\n".join(json.dumps(row, separators=(",", ":")) for row in whole.pop("rows"))
-    head = json.dumps(whole, separators=(",", ":"))
+def _merged(whole, path):
+    """The table with the rows of `whole` in the place of those of the same recipe on the same checkpoint; new rows
+    come last. A row keeps the versions that it ran with, and the table the date of its whole run."""
+    with open(path) as file:
+        kept = json.load(file)
+    new = {(row["recipe"], row["model"]): row for row in whole["rows"]}
+    kept["rows"] = [new.pop((row["recipe"], row["model"]), row) for row in kept["rows"]] + list(new.values())
+    for package, version in whole["versions"].items():
+        known = kept["versions"].get(package, "").split(", ") if package in kept["versions"] else []
+        kept["versions"][package] = ", ".join(sorted({*known, *version.split(", ")}, reverse=True))
+    kept["versions"] = dict(sorted(kept["versions"].items()))
+    return kept
+
+
+def write_asset(rows, path=ASSET, whole=True):
+    """A row on each line, so that a changed figure is one changed line. Not whole: other rows stay."""
+    table = asset(rows) if whole else _merged(asset(rows), path)
+    lines = ",\n".join(json.dumps(row, separators=(",", ":")) for row in table.pop("rows"))
+    head = json.dumps(table, separators=(",", ":"))
     with open(path, "w") as file:
         file.write(f'{head[:-1]},"rows":[\n{lines}\n]}}\n')
 
@@ -106,7 +120,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="pairs measured at once [1]")
     parser.add_argument("--again", action="store_true", help="project again, measure only runs that are missing")
     parser.add_argument("--newest", action="store_true", help="with the newest versions of the pinned packages but torch, in a folder of their own")
-    parser.add_argument("--write", action="store_true", help="write assets/truth.json, which holds all rows")
+    parser.add_argument("--write", action="store_true", help="write assets/truth.json; with --only the other rows stay")
     parser.add_argument("--json", metavar="FILE", help="write the rows of this call with all runs")
     parser.add_argument("--list", action="store_true", help="print the recipes and end")
     asked = parser.parse_args()
@@ -114,8 +128,8 @@ def main():
         for name, recipe in recipes.RECIPES.items():
             print(f"{name:30} {recipe.about}")
         return
-    if asked.write and (asked.only or asked.newest):
-        parser.error("--write wants all pairs with the pinned packages")
+    if asked.write and asked.newest:
+        parser.error("--write wants the pinned packages")
     known = Measurements(os.path.join(asked.folder, "measured-newest.json" if asked.newest else "measured.json"))
     print(f"projected/measured peaks in MiB, median of {asked.runs}; * is off by more than {PERCENT} % and {BYTES >> 20} MiB", flush=True)
     print(f"{'recipe':30} {'checkpoint':32} {'framework':28} {'anonymous':20} {'file pages':20} {'device':20} error", flush=True)
@@ -133,7 +147,7 @@ def main():
         with open(asked.json, "w") as file:
             json.dump(rows, file, indent=1)
     if asked.write:
-        write_asset(rows)
+        write_asset(rows, whole=not asked.only)
 
 
 if __name__ == "__main__":
