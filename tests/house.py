@@ -151,6 +151,9 @@ def main():
     limit("types that two files define under one name", len(twice), 0,
           (f"{name}: {', '.join(sorted(paths))}" for name, paths in twice.items()))
 
+    once = [path for path, text in sources(PRODUCT).items() if re.search(r"std::(call_once|once_flag)", text)]
+    limit("files with std::call_once (core/base/tasks.h has Once)", len(once), 0, sorted(once))
+
     listed = set()
     for folder, _, names in os.walk(root):
         if "CMakeLists.txt" in names and not os.path.relpath(folder, root).startswith("build"):

@@ -1,4 +1,5 @@
-// Long tasks: their rate, threads and their priority, a loop on several threads, a periodic call beside them.
+// Long tasks: their rate, what runs once, threads and their priority, a loop on several threads, a periodic
+// call beside them.
 #pragma once
 
 #include "core/base/error.h"
@@ -40,6 +41,26 @@ class RecentRate {
  private:
   static constexpr std::chrono::seconds kSpan{5};
   std::deque<std::pair<std::chrono::steady_clock::time_point, std::uint64_t>> samples_;
+};
+
+// --- Does something once, whichever thread comes first.
+
+// Not by the standard library: an exception on its way through pthread_once() ends the process where
+// no memory is left. If the function throws, another call runs it again.
+class Once {
+ public:
+  template <typename Function>
+  void run(Function&& function) {
+    if (done_.load(std::memory_order_acquire)) return;
+    const std::scoped_lock lock(mutex_);
+    if (done_.load(std::memory_order_relaxed)) return;
+    std::forward<Function>(function)();
+    done_.store(true, std::memory_order_release);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> done_ = false;
 };
 
 // --- Starts a thread, or says that the system gives none.

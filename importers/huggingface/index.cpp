@@ -119,14 +119,14 @@ class ShardLoop {
 
  private:
   struct Shard {
-    std::once_flag once;
+    Once once;
     std::shared_ptr<const io::SourceFile> file;
     OpenedShard opened;
     bool ready = false;
   };
 
   void open(Shard& shard, const std::string& name) {
-    std::call_once(shard.once, [&] {
+    shard.once.run([&] {
       try {
         shard.file = source_.open_sibling(name);
         if (shard.file) shard.file->will_read(0, kReadAhead);

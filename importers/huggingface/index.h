@@ -1,6 +1,7 @@
 // The index of a sharded model: its entries, its shards, the check of one against the other.
 #pragma once
 
+#include "core/base/tasks.h"
 #include "core/graph/meta_graph.h"
 #include "core/graph/name.h"
 #include "core/io/source_file.h"
@@ -13,7 +14,6 @@
 #include <exception>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -155,11 +155,11 @@ class HfIndexCheck {
   // The tensors of one shard by name, indexed when the first is looked up by it: most are found by their
   // place.
   struct ShardTensors {
-    std::once_flag indexed;
+    Once indexed;
     graph::NameIndex names;
   };
   std::vector<ShardTensors> in_shard_;
-  mutable std::once_flag indexed_;
+  mutable Once indexed_;
   mutable graph::NameIndex names_;
   mutable std::map<std::uint32_t, std::vector<std::uint32_t>> repeated_;  // by the first tensor of a name
   std::vector<std::atomic<std::uint32_t>> planned_;                       // by tensor

@@ -320,7 +320,7 @@ std::optional<std::uint32_t> HfIndexCheck::find_in(std::uint32_t shard, std::str
                                                    std::uint32_t hash) {
   ShardTensors& in = in_shard_[shard];
   const auto text_of = [this](std::uint32_t i) { return tensors_[i].name.view(); };
-  std::call_once(in.indexed, [&] {
+  in.indexed.run([&] {
     const std::size_t begin = shards_[shard].first_tensor, end = end_of(shard);
     in.names = graph::NameIndex(end - begin);
     for (std::size_t i = begin; i < end; ++i)
@@ -334,7 +334,7 @@ std::size_t HfIndexCheck::end_of(std::uint32_t shard) const {
 }
 
 void HfIndexCheck::index_names() const {
-  std::call_once(indexed_, [this] {
+  indexed_.run([this] {
     names_ = graph::NameIndex(tensors_.size());
     for (std::uint32_t i = 0; i < tensors_.size(); ++i) {
       const auto before = names_.add(tensors_[i].name, tensors_[i].name.hash(), i,

@@ -263,4 +263,27 @@ TEST(Options, FindWhatWasMeant) {
 
 }  // namespace
 
+// --- What runs once.
+
+TEST(Once, RunsAgainAfterAnErrorAndNeverAfterwards) {
+  Once once;
+  int runs = 0;
+  EXPECT_THROW(once.run([&] {
+    ++runs;
+    throw Error(ErrorCode::limit, "no memory");
+  }),
+               Error);
+  once.run([&] { ++runs; });
+  once.run([&] { ++runs; });
+  EXPECT_EQ(runs, 2);
+
+  Once shared;
+  std::atomic<int> shared_runs = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) threads.emplace_back([&] { shared.run([&] { ++shared_runs; }); });
+  }
+  EXPECT_EQ(shared_runs, 1);
+}
+
 }  // namespace loadline::tests

@@ -102,8 +102,7 @@ ModelClaims model_claims(const graph::MetaGraph& graph, const ForwardAssets& ass
 }
 
 std::shared_ptr<const ModelClaims> ClaimsOnce::get() const {
-  std::call_once(once_,
-                 [&] { claims_ = std::make_shared<const ModelClaims>(model_claims(*graph_, *assets_)); });
+  once_.run([&] { claims_ = std::make_shared<const ModelClaims>(model_claims(*graph_, *assets_)); });
   return claims_;
 }
 

@@ -2,13 +2,13 @@
 // of parameters.
 #pragma once
 
+#include "core/base/tasks.h"
 #include "core/forward/family/architecture.h"
 #include "core/forward/gguf/gguf_map.h"
 #include "core/forward/model/assets_loader.h"
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,7 +47,7 @@ class ClaimsOnce {
  private:
   const graph::MetaGraphPtr graph_;
   const std::shared_ptr<const ForwardAssets> assets_;
-  mutable std::once_flag once_;
+  mutable Once once_;
   mutable std::shared_ptr<const ModelClaims> claims_;
 };
 

@@ -265,12 +265,12 @@ NamedParts::NamedParts(const graph::MetaGraph& graph)
       some_empty_(std::ranges::find(graph.storages, 0u, &graph::Storage::bytes) != graph.storages.end()) {}
 
 std::optional<graph::StorageId> NamedParts::shared_embedding() const {
-  std::call_once(embedding_found_, [&] { embedding_ = load::shared_embedding(graph_); });
+  embedding_found_.run([&] { embedding_ = load::shared_embedding(graph_); });
   return embedding_;
 }
 
 const std::vector<ExpertGroup>& NamedParts::expert_groups() const {
-  std::call_once(experts_found_, [&] { experts_ = find_experts(graph_, with_bytes()); });
+  experts_found_.run([&] { experts_ = find_experts(graph_, with_bytes()); });
   return experts_.groups;
 }
 
@@ -293,12 +293,12 @@ std::vector<ExpertGroup> NamedParts::expert_groups(const StorageOrder& order) co
 }
 
 const std::vector<std::vector<graph::TensorId>>& NamedParts::tied_groups() const {
-  std::call_once(ties_found_, [&] { tied_groups_ = graph::tied_groups(graph_); });
+  ties_found_.run([&] { tied_groups_ = graph::tied_groups(graph_); });
   return tied_groups_;
 }
 
 std::vector<LoadUnit> NamedParts::units(const StorageOrder& order) const {
-  std::call_once(units_found_, [&] {
+  units_found_.run([&] {
     units_ = load_units(graph_, used_storages(graph_));
     unit_of_.resize(graph_.storages.size());
     for (std::size_t u = 0; u < units_.size(); ++u)
@@ -317,7 +317,7 @@ std::vector<LoadUnit> NamedParts::units(const StorageOrder& order) const {
 }
 
 const StorageOrder& NamedParts::by_name() const {
-  std::call_once(names_sorted_, [&] {
+  names_sorted_.run([&] {
     const auto owners = graph::first_owner(graph_);
     std::vector<std::pair<std::string_view, graph::StorageId>> named;
     for (const graph::StorageId id : with_bytes())

@@ -1,12 +1,12 @@
 // What frameworks hold besides the tensors as they are stored.
 #pragma once
 
+#include "core/base/tasks.h"
 #include "core/graph/meta_graph.h"
 #include "core/load/request/model_parts.h"
 #include "core/load/request/request.h"
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -117,7 +117,7 @@ class NamedParts {
 
   const graph::MetaGraph& graph_;
   const bool some_empty_;
-  mutable std::once_flag embedding_found_, experts_found_, ties_found_, units_found_, names_sorted_;
+  mutable Once embedding_found_, experts_found_, ties_found_, units_found_, names_sorted_;
   mutable std::optional<graph::StorageId> embedding_;
   mutable FoundExperts experts_;
   mutable std::vector<std::vector<graph::TensorId>> tied_groups_;

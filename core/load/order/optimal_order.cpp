@@ -1,11 +1,11 @@
 // Candidates, their peaks, and the bound that proves one optimal.
 #include "core/load/order/optimal_order.h"
 
+#include "core/base/tasks.h"
 #include "core/load/request/model_parts.h"
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <random>
 #include <utility>
 #include <vector>
@@ -215,7 +215,7 @@ class Search {
 }  // namespace
 
 struct TableOrders::Kept {
-  std::once_flag made;
+  Once made;
   StorageOrder order;
 };
 
@@ -226,7 +226,7 @@ TableOrders::~TableOrders() = default;
 
 const StorageOrder& TableOrders::of(const Order& row) const {
   Kept& kept = kept_[static_cast<std::size_t>(&row - orders().data())];
-  std::call_once(kept.made, [&] { kept.order = row.make(graph_); });
+  kept.made.run([&] { kept.order = row.make(graph_); });
   return kept.order;
 }
 

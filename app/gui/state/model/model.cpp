@@ -93,7 +93,7 @@ void add_facts(Model& model) {
 }  // namespace
 
 const std::vector<std::uint32_t>& NameRanks::of(const graph::MetaGraph& graph) const {
-  std::call_once(once_, [&] { ranks_ = ranks_of_names(graph); });
+  once_.run([&] { ranks_ = ranks_of_names(graph); });
   return ranks_;
 }
 

@@ -1,6 +1,7 @@
 // The facts about an open model, and what forbids to use it.
 #pragma once
 
+#include "core/base/tasks.h"
 #include "core/forward/model/assets_loader.h"
 #include "core/gpu/device_info.h"
 #include "core/graph/meta_graph.h"
@@ -15,7 +16,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,7 +39,7 @@ class NameRanks {
   const std::vector<std::uint32_t>& of(const graph::MetaGraph& graph) const;
 
  private:
-  mutable std::once_flag once_;
+  mutable Once once_;
   mutable std::vector<std::uint32_t> ranks_;
 };
 
