@@ -118,8 +118,10 @@ constexpr std::array<MemoryView, 8> kViews = {{
      kHost | kPageCache | kStaging, kHost | kPageCache | kStaging},
     {"commit_charge", "Commit charge",
      "What the system has promised to hold: Committed_AS in /proc/meminfo, the commit size in the task "
-     "manager. Mapped files are not in it (pages that a device imported are counted here all the same: they "
-     "must be held); the device's memory is where it is the host's.",
+     "manager. Mapped files are not in this figure. The system charges those that torch and safetensors map "
+     "all the same, each as a whole while it is mapped, because they ask for pages that can be written: add "
+     "the files' sizes under strict overcommit or a limit on data. Pages that a device imported are counted "
+     "here, since they must be held; the device's memory is where it is the host's.",
      kHost | kStaging, kHeld},
     {"unified", "Unified with page cache",
      "The sum of all spaces, file pages included: how full a phone or an integrated GPU's memory looks while "
