@@ -143,6 +143,7 @@ struct ChosenSize {
 
 // What a graph of a training step adds to a forward pass. Bytes do not depend on batch or sequence.
 struct TrainingParts {
+  DType type = DType::f32;           // of activations, and of weights and their gradients but adapters'
   std::uint64_t parameters = 0;      // that are trained
   std::uint64_t adapter_bytes = 0;   // weights of adapters, which no file of the model holds
   std::uint64_t gradient_bytes = 0;  // once all are there

@@ -46,8 +46,8 @@ TEST(Workspace, plans_what_it_shows) {
 TEST(Workspace, the_chosen_method_agrees_with_its_row) {
   Workspace workspace("");
   workspace.show(llama_70b_graph(), "");
-  for (const load::Method* const row : load::methods_for(*workspace.document().model->graph)) {
-    const load::Method& method = *row;
+  for (const load::Method* const chosen : load::methods_for(*workspace.document().model->graph)) {
+    const load::Method& method = *chosen;
     workspace.document().load.set_option("method", method.id);
     settle(workspace);
     ASSERT_TRUE(workspace.document().load.projection.value());

@@ -20,7 +20,7 @@ try:
 except ImportError:
     peft = None
 
-WITHIN = 0.03
+WITHIN, FAR = 0.03, 0.11
 BATCH, SEQUENCE = 2, 128
 
 
@@ -62,6 +62,7 @@ VARIANTS = [
     ("lora", "adafactor", True, "float32"),
     ("full", "adafactor", False, "float32"),
     ("full", "momentum", False, "bfloat16"),
+    ("full", "adafactor", False, "bfloat16"),
     ("lora", "adamw", True, "bfloat16"),
 ]
 
@@ -134,8 +135,7 @@ class TrainingStep(unittest.TestCase):
                     reason = EXPLAINED.get((family, *variant))
                     print(f"  {family:12} {' '.join(map(str, variant)):32} traced {real:>12,} projected {ours:>12,} "
                           f"ratio {ours / real:.4f}{'  ' + reason if reason else ''}", flush=True)
-                    if reason is None:
-                        self.assertLess(abs(ours / real - 1), WITHIN)
+                    self.assertLess(abs(ours / real - 1), WITHIN if reason is None else FAR)
 
 
 if __name__ == "__main__":

@@ -279,8 +279,11 @@ bool is_estimate(const ForwardModel& model, const ForwardFigures& figures) {
 
 std::uint64_t kept_for_backward(const ForwardModel& model, const ForwardFigures& figures) {
   const graph::TrainingParts& parts = *model.graph->training;
-  const std::uint64_t alive = figures.usage[parts.backward - 1].activations,
-                      stays = parts.state_bytes + parts.adapter_bytes;
+  std::uint64_t alive = 0;
+  for (std::size_t i = 0; i < model.lives.size(); ++i)
+    if (model.lives[i].first < parts.backward && model.lives[i].end > parts.backward)
+      alive += figures.sizes[i].value_or(0);
+  const std::uint64_t stays = parts.state_bytes + parts.adapter_bytes;
   return alive > stays ? alive - stays : 0;
 }
 

@@ -53,7 +53,7 @@ class Lowering {
     made_by_.resize(model_.values.size());
     for (std::size_t i = 0; i < model_.inputs.size(); ++i) add_input(i);
     shared_.resize(profile_.shared.size());
-    if (profile_.training.weights) training_.emplace(graph_, profile_, bytes_of(activation_));
+    if (profile_.training.weights) training_.emplace(graph_, profile_, activation_);
     for (std::size_t i = 0, at = output_rows_at(); i < model_.ops.size(); ++i) add_op(model_.ops[i], i == at);
     if (!model_.ops.empty())
       for (const std::uint32_t output : model_.ops.back().outputs) graph_.outputs.push_back(*values_[output]);
@@ -519,6 +519,7 @@ class Lowering {
 
   void apply_rule(const BoundOp& op, graph::Op& lowered) {
     const OpRule& rule = profile_.rule(op.line->op);
+    const std::size_t first_op = graph_.ops.size();
     see(op);
     if (const auto input = input_number(rule.view, scope_); input && *input < op.inputs.size())
       graph_.values[static_cast<std::size_t>(lowered.outputs.at(0))].memory_of =
@@ -556,7 +557,7 @@ class Lowering {
     if (const auto input = input_number(rule.in_place, scope_))
       in_place_.push_back({graph_.ops.size(), *input});
     if (rule.early.evaluate(scope_).truth()) early_.push_back(static_cast<std::uint32_t>(graph_.ops.size()));
-    if (training_) training_->add(op, scope_, lowered);
+    if (training_) training_->add(op, scope_, first_op, lowered);
     locals_.clear();
   }
 

@@ -74,28 +74,40 @@ TrainedWeights find_trained_weights(const std::string& id) {
 
 // --- The forward pass: what is kept.
 
-TrainingStep::TrainingStep(graph::ForwardGraph& graph, const Profile& profile, std::int64_t element)
+TrainingStep::TrainingStep(graph::ForwardGraph& graph, const Profile& profile, graph::DType activation)
     : graph_(graph),
       profile_(profile),
       training_(profile.training),
       optimizer_(training_.optimizer.value_or(Optimizer::adamw)),
-      element_(element) {}
+      activation_(activation),
+      element_(graph::dtype_info(activation).block_bytes) {
+  const auto makes_several = [](const auto& rule) {
+    return !rule.second.stages.empty() || !rule.second.to_end.empty() || !rule.second.in_place.text().empty();
+  };
+  if (profile.order != OpOrder::listed || !profile.output_rows_at.empty() ||
+      std::ranges::any_of(profile.ops, makes_several))
+    throw Error(
+        ErrorCode::malformed, {.file = profile.path},
+        "a training step needs the operators as they are listed: 'order', 'output_rows_at', 'stages', "
+        "'to_end' and 'in_place' cannot be had together with it");
+}
 
-graph::ValueId TrainingStep::make(std::string name, const graph::SizePoly& bytes, graph::Lane lane) {
-  const graph::ValueId id{static_cast<std::uint32_t>(graph_.values.size())};
+graph::ValueId TrainingStep::append(graph::Value value) {
   constexpr std::size_t kMostValues = 1'000'000;
   if (graph_.values.size() == kMostValues)
     throw Error(ErrorCode::limit, "a training step of more than a million values");
-  graph_.values.push_back({std::move(name), graph::DType::u8, std::vector{bytes}, lane, {}});
-  return id;
+  graph_.values.push_back(std::move(value));
+  return graph::ValueId{static_cast<std::uint32_t>(graph_.values.size() - 1)};
+}
+
+graph::ValueId TrainingStep::make(std::string name, const graph::SizePoly& bytes, graph::Lane lane) {
+  return append({std::move(name), graph::DType::u8, std::vector{bytes}, lane, {}});
 }
 
 graph::ValueId TrainingStep::copy_of(graph::ValueId id) {
   graph::Value value = graph_.value(id);
   if (value.memory_of) value.memory_of = now(*value.memory_of);
-  const graph::ValueId copy{static_cast<std::uint32_t>(graph_.values.size())};
-  graph_.values.push_back(std::move(value));
-  return copy;
+  return append(std::move(value));
 }
 
 bool TrainingStep::needs(graph::ValueId id) const { return needs_.contains(id); }
@@ -109,12 +121,15 @@ std::int64_t TrainingStep::element_of(const graph::Value& value) const {
   return value.dtype ? graph::dtype_info(*value.dtype).block_bytes : element_;
 }
 
-bool TrainingStep::targeted(const BoundOp& op) const {
+bool TrainingStep::targeted(const BoundOp& op) {
   if (!lora() || op.line->op != "linear" || op.weights.empty() || op.weights[0].shape.size() != 2)
     return false;
   const std::string_view last = std::string_view(op.name).substr(op.name.rfind('.') + 1);
-  if (!training_.targets.empty())
-    return std::ranges::find(training_.targets, last) != training_.targets.end();
+  if (!training_.targets.empty()) {
+    if (std::ranges::find(training_.targets, last) == training_.targets.end()) return false;
+    targets_met_.emplace(last);
+    return true;
+  }
   return op.turn != 0;  // what stands behind the layers is a head
 }
 
@@ -189,12 +204,12 @@ void TrainingStep::save(const OpRule& rule, const assets::Scope& scope,
   }
 }
 
-void TrainingStep::add(const BoundOp& op, const assets::Scope& scope, graph::Op& lowered) {
+void TrainingStep::add(const BoundOp& op, const assets::Scope& scope, std::size_t first, graph::Op& lowered) {
   Kept kept;
   kept.at = graph_.ops.size();
   kept.turn = op.turn;
   if (op.turn != 0) {
-    if (turns_.size() < op.turn) turns_.resize(op.turn, {kept.at, kept.at});
+    if (turns_.size() < op.turn) turns_.resize(op.turn, {first, first});
     turns_[op.turn - 1].second = kept.at + 1;
   }
   const std::vector<graph::ValueId> inputs = lowered.inputs, outputs = lowered.outputs;
@@ -302,8 +317,9 @@ void TrainingStep::add_backward(const Kept& kept) {
   for (const graph::ValueId id : kept.saved) op.inputs.push_back(now(id));
   for (const graph::ValueId id : kept.inputs) {
     const auto known = gradients_.find(id);
-    if (kept.passes && known == gradients_.end()) {
-      gradients_.emplace(id, given.front());
+    if (kept.passes && known == gradients_.end()) {  // each its own, or all the same
+      const auto at = static_cast<std::size_t>(&id - kept.inputs.data());
+      gradients_.emplace(id, given.size() == kept.inputs.size() ? given[at] : given.front());
       continue;
     }
     if (known != gradients_.end()) {  // until their sum is there
@@ -363,7 +379,7 @@ std::uint64_t state_bytes(Optimizer optimizer, std::uint64_t elements, std::uint
     case Optimizer::momentum:
       return times(width, elements);
     case Optimizer::adafactor:
-      return sum(4, times(4, columns > 1 ? elements / columns + columns : elements));
+      return sum(4, times(width, columns > 1 ? elements / columns + columns : elements));
   }
   return 0;
 }
@@ -406,7 +422,7 @@ void TrainingStep::add_update() {
   graph_.ops.push_back(std::move(update));
 }
 
-void TrainingStep::finish(const ModelConfig& config) {
+void TrainingStep::add_dropout(const ModelConfig& config) {
   for (const Setting& setting : config.settings()) {
     const bool of_heads = setting.name.starts_with("classifier_") || setting.name.starts_with("summary_");
     if (of_heads || setting.name.find("drop") == std::string::npos) continue;
@@ -414,11 +430,23 @@ void TrainingStep::finish(const ModelConfig& config) {
     if (value.real() != nullptr || (value.number() != nullptr && *value.number() > 0))
       graph_.unaccounted.push_back(fmt::format("{} {}", setting.name, setting.shown));
   }
+}
+
+void TrainingStep::finish(const ModelConfig& config) {
+  add_dropout(config);
+  for (const std::string& target : training_.targets)
+    if (lora() && !targets_met_.contains(target))
+      throw Error(ErrorCode::usage, "no linear layer is called '{}'", safe_display(target, 60));
   graph_.unaccounted.insert(graph_.unaccounted.end(), unknown_.begin(), unknown_.end());
-  graph_.training.emplace();
+  graph_.training.emplace().type = activation_;
   const std::vector<std::string> classes = config.architectures();
-  add_loss(classes.empty() || classes.front().ends_with("ForCausalLM") ||
-           classes.front().ends_with("LMHeadModel"));
+  const std::string_view name = classes.empty() ? std::string_view("ForCausalLM") : classes.front();
+  const bool causal = name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel");
+  constexpr std::array<std::string_view, 3> kCrossEntropy = {"ForMaskedLM", "ForSequenceClassification",
+                                                             "ForTokenClassification"};
+  if (!causal && std::ranges::none_of(kCrossEntropy, [&](auto end) { return name.ends_with(end); }))
+    graph_.unaccounted.push_back(fmt::format("the loss of {}", name));
+  add_loss(causal);
   for (auto kept = kept_.rbegin(); kept != kept_.rend(); ++kept) {
     const bool entered = training_.checkpoints && kept->turn != 0 &&
                          (kept == kept_.rbegin() || (kept - 1)->turn != kept->turn);

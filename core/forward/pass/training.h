@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,14 +27,16 @@ namespace loadline::forward {
 // lowering.cpp only.
 class TrainingStep {
  public:
-  // `graph` is lowered by the caller, and must outlive this, as `profile` must. `element`: bytes of an
-  // element of an activation and of a weight.
-  TrainingStep(graph::ForwardGraph& graph, const Profile& profile, std::int64_t element);
+  // `graph` is lowered by the caller, and must outlive this, as `profile` must. `activation`: the type of
+  // activations and of weights. Throws Error{malformed} for a profile that orders operators anew or whose
+  // rules make several operators of one.
+  TrainingStep(graph::ForwardGraph& graph, const Profile& profile, graph::DType activation);
 
   // The operator that is to be the graph's next one. Its inputs are operands, then what else it uses. `scope`
   // as the profile's rules see it. Adds what the operator keeps to its outputs. Throws Error{unsupported} if
   // the profile does not say what an operator keeps that lies on the way to a trained weight.
-  void add(const BoundOp& op, const assets::Scope& scope, graph::Op& lowered);
+  // `first`: its place, or that of the operators before it that belong to it.
+  void add(const BoundOp& op, const assets::Scope& scope, std::size_t first, graph::Op& lowered);
   // Appends loss, backward pass and update. Dropout is named in ForwardGraph::unaccounted: what it keeps
   // depends on the device. Throws Error{unsupported} if nothing is trained.
   void finish(const ModelConfig& config);
@@ -57,7 +60,7 @@ class TrainingStep {
     bool passes = false;
   };
 
-  bool targeted(const BoundOp& op) const;
+  bool targeted(const BoundOp& op);
   void add_adapter(const BoundOp& op, const assets::Scope& scope, graph::Op& lowered, Kept& kept);
   void save(const OpRule& rule, const assets::Scope& scope, const std::vector<graph::ValueId>& inputs,
             graph::Op& lowered, Kept& kept);
@@ -68,6 +71,8 @@ class TrainingStep {
 
   graph::ValueId make(std::string name, const graph::SizePoly& bytes, graph::Lane lane);
   graph::ValueId copy_of(graph::ValueId id);
+  graph::ValueId append(graph::Value value);
+  void add_dropout(const ModelConfig& config);
   bool lora() const { return training_.weights == TrainedWeights::lora; }
   bool needs(graph::ValueId id) const;
   // The value that stands for this one in the layer that has run again.
@@ -78,7 +83,9 @@ class TrainingStep {
   const Profile& profile_;
   const Training training_;
   const Optimizer optimizer_;
-  const std::int64_t element_;
+  const graph::DType activation_;
+  const std::int64_t element_;  // bytes of one of that type
+  std::set<std::string, std::less<>> targets_met_;
   std::vector<Kept> kept_;
   std::set<std::string> unknown_;   // kinds of operators of which the profile does not know what they keep
   std::set<graph::ValueId> needs_;  // values that have a gradient

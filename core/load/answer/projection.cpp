@@ -179,6 +179,62 @@ void find_pass_reads(Projection& projection, const graph::MetaGraph& graph, cons
 
 }  // namespace
 
+namespace {
+
+// Calls `take` with each weight that an operator uses and the type in which the method has it.
+template <typename Take>
+void for_used_types(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
+                    const graph::ForwardGraph& step, Take&& take) {
+  const std::optional<graph::DType> cast = bound.cast_of(method);
+  std::vector<bool> seen(graph.tensors.size(), false);
+  for (const graph::Op& op : step.ops)
+    for (const graph::TensorId id : op.weights) {
+      if (seen[static_cast<std::size_t>(id)]) continue;
+      seen[static_cast<std::size_t>(id)] = true;
+      const graph::Tensor& tensor = graph.tensor(id);
+      const graph::DTypeInfo& stored = graph::dtype_info(tensor.dtype);
+      const bool number = stored.kind == graph::DTypeKind::floating && stored.block_elements == 1;
+      if (tensor.shape.size() > 1) take(tensor, number && cast ? *cast : tensor.dtype);
+    }
+}
+
+// Throws Error{unsupported} if no training step can follow the load.
+void check_training(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
+                    const plan::ForwardPass* pass) {
+  if (pass == nullptr || !pass->graph->training) return;
+  const Runtime runtime = method.traits.runtime;
+  if (runtime != Runtime::torch && runtime != Runtime::own && runtime != Runtime::any)
+    throw Error(ErrorCode::unsupported, "{}: its framework trains nothing", method.id);
+  if (method.traits.streams)
+    throw Error(ErrorCode::unsupported, "{}: its weights come and go, a training step needs them to stay",
+                method.id);
+  if (!bound.placement.all_on_device() && !computes_on_host(bound.placement))
+    throw Error(ErrorCode::unsupported, "{}: no training step is projected with weights in two places",
+                method.id);
+  if (pass->graph->training->adapter_bytes > 0) return;
+  for_used_types(graph, method, bound, *pass->graph, [&](const graph::Tensor& tensor, graph::DType type) {
+    const graph::DTypeInfo& info = graph::dtype_info(type);
+    if (info.kind != graph::DTypeKind::floating || info.block_elements != 1 || info.block_bytes < 2)
+      throw Error(ErrorCode::unsupported, "{}: '{}' is {}, which no optimizer trains", method.id,
+                  safe_display(tensor.name.view(), 100), info.name);
+  });
+}
+
+}  // namespace
+
+std::string untrained_types(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
+                            const plan::ForwardPass* pass) {
+  if (pass == nullptr || !pass->graph->training) return "";
+  const graph::DType activation = pass->graph->training->type;
+  std::string other;
+  for_used_types(graph, method, bound, *pass->graph, [&](const graph::Tensor&, graph::DType type) {
+    if (type != activation && other.empty())
+      other = fmt::format("weights of {} beside activations of {}", graph::dtype_info(type).name,
+                          graph::dtype_info(activation).name);
+  });
+  return other;
+}
+
 bool streams_figures(const BoundRequest& bound) {
   return bound.request.allocator == allocators::AllocatorModel::exact && !bound.request.page_cache_budget &&
          !bound.request.prepack;
@@ -190,6 +246,7 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
   progress.check_canceled();
   if (const std::optional<BoundRequest> own = as_called(graph, method, bound))
     return project(graph, method, std::move(order), storages, *own, progress, pass, std::move(used), keep);
+  check_training(graph, method, bound, pass);
   Projection projection;
   projection.method = &method;
   projection.order = std::move(order);

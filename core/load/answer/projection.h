@@ -43,7 +43,8 @@ double modeled_seconds(const plan::Timeline& timeline, const plan::ReadPattern& 
 
 // Makes the plan, checks it and runs it on a DryMachine. With `pass`, a forward pass follows the load. Its
 // values are allocated one by one; methods that allocate activations first get the pass's peak as one block.
-// Throws as make_plan() does, Error{limit} for sizes that no memory can hold, Error{canceled}.
+// Throws as make_plan() does, Error{unsupported} for a training step after a load that none can follow,
+// Error{limit} for sizes that no memory can hold, Error{canceled}.
 Projection project(const graph::MetaGraph& graph, const Method& method, const Order& order,
                    const BoundRequest& bound, Progress& progress, const plan::ForwardPass* pass = nullptr);
 // The same for a given sequence `storages`, named `order`: for a custom order, or a sequence made once for
@@ -60,6 +61,11 @@ Projection project(const graph::MetaGraph& graph, const Method& method, const Or
 std::string mapping_refusal(const graph::MetaGraph& graph);
 // The most bytes that the values of a forward pass take at once.
 std::uint64_t forward_peak(const plan::ForwardPass& pass);
+// A training step of weights whose type, once the method has loaded them, is not that of the activations:
+// such a step is an estimate. "weights of F32 beside activations of BF16"; empty: there is none. `pass` is of
+// a training step or of none.
+std::string untrained_types(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound,
+                            const plan::ForwardPass* pass);
 // A lower bound for the device peak of every method that keeps the weights on the device: all storages placed
 // there, at their size once loaded, plus the activations or the peak of the pass. Throws Error{limit} if the
 // sum overflows.

@@ -12,7 +12,6 @@
 #include "core/load/request/model_parts.h"
 
 #include <algorithm>
-#include <set>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -22,37 +21,6 @@
 namespace loadline::load {
 
 // --- Binds a pass to a model's operators and evaluates its sizes.
-
-namespace {
-
-// A step trains weights in the type of the activations: what is loaded otherwise is not accounted for, and
-// packed weights cannot be trained at all.
-std::vector<std::string> other_types(const graph::MetaGraph& graph, const graph::ForwardGraph& step,
-                                     const LoadRequest& request, graph::DType activation) {
-  std::vector<std::string> others;
-  std::set<graph::TensorId> used;
-  for (const graph::Op& op : step.ops) used.insert(op.weights.begin(), op.weights.end());
-  for (const graph::TensorId id : used) {
-    const graph::Tensor& tensor = graph.tensors[static_cast<std::size_t>(id)];
-    const graph::DTypeInfo& stored = graph::dtype_info(tensor.dtype);
-    const bool number = stored.kind == graph::DTypeKind::floating && stored.block_elements == 1;
-    const graph::DType type = number && request.cast ? *request.cast : tensor.dtype;
-    if (tensor.shape.size() < 2 || type == activation) continue;
-    const graph::DTypeInfo& info = graph::dtype_info(type);
-    const bool plain =
-        info.kind == graph::DTypeKind::floating && info.block_elements == 1 && info.block_bytes > 1;
-    if (!plain && request.forward.training.weights == forward::TrainedWeights::full)
-      throw Error(ErrorCode::unsupported,
-                  "a training step of all weights: {} is {}, which no optimizer trains",
-                  safe_display(tensor.name.view(), 100), info.name);
-    const std::string name =
-        fmt::format("weights of {} beside activations of {}", info.name, graph::dtype_info(activation).name);
-    if (std::ranges::find(others, name) == others.end()) others.push_back(name);
-  }
-  return others;
-}
-
-}  // namespace
 
 RequestPass::RequestPass(const graph::MetaGraph& graph, const LoadRequest& request,
                          std::shared_ptr<const forward::ForwardAssets> assets, UnknownPass unknown)
@@ -94,12 +62,6 @@ RequestPass::RequestPass(const graph::MetaGraph& graph, const LoadRequest& reque
     if (graph::find_metadata(graph, graph::kConfigKey) != nullptr && !model_.remark.empty()) return;
     throw Error(ErrorCode::unsupported, "no forward pass is known: {}",
                 model_.remark.empty() ? "the file holds no operators" : model_.remark);
-  }
-  if (options.training.weights) {
-    const std::vector<std::string> others =
-        other_types(graph, *model_.graph, request, profile.activation.value_or(model_.bound->dtype));
-    std::vector<std::string>& left = model_.graph->unaccounted;
-    left.insert(left.end(), others.begin(), others.end());
   }
   notes_ = forward::pass_notes(model_, batch_, sequence_, past_);
   pass_ = plan::ForwardPass{&*model_.graph, symbols_};

@@ -119,6 +119,12 @@ void check_request(const LoadRequest& request) {
   if (int{request.gpu_layers.has_value()} + int{request.auto_map.has_value()} + int{!request.place.empty()} >
       1)
     refuse("weights can be placed by layers, by an automatic map or by rules, not by several of them");
+  const forward::Training& training = request.forward.training;
+  const bool adapters = training.rank != forward::Training().rank || !training.targets.empty();
+  if (training.weights == forward::TrainedWeights::full && adapters)
+    refuse("a rank and layers with adapters are for a training step of adapters, not of all weights");
+  if (training.weights && (request.forward.cache || request.forward.all_logits))
+    refuse("a training step computes all logits and keeps no cache: their options do not go with it");
   if (request.forward.training.weights && (request.past > 0 || request.max_context))
     refuse("a training step has no tokens before it, and no largest context is looked for");
   if (request.memory == plan::MemoryKind::unified && request.host_budget)
