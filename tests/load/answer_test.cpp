@@ -67,8 +67,9 @@ load::AdviceRequest random_request(std::mt19937_64& random, const graph::MetaGra
   request.bound.request.activation_bytes = random() % 400;
   request.bound.request.flush_bytes = random() % 2000;
   const std::size_t asked = random() % 4 == 0 ? 5 : 1;
+  const std::vector<const load::Method*> methods = load::methods_for(graph);
   for (std::size_t i = 0; i < asked; ++i) {
-    const load::Method& method = load::methods()[random() % load::methods().size()];
+    const load::Method& method = *methods[random() % methods.size()];
     const load::Order& order = load::orders()[random() % load::orders().size()];
     request.bound.methods.push_back(&method);
     request.bound.orders.push_back({std::string(order.id), &order, {}});

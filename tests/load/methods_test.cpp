@@ -95,7 +95,7 @@ plan::Timeline project_with(const graph::MetaGraph& graph, std::string_view meth
 }
 // The model in a format that the method opens: in its own, if that is one.
 graph::MetaGraph opened_by(const load::Method& method, graph::MetaGraph graph) {
-  for (const char* const format : {"safetensors", "onnx", "tflite", "npz", "pt2", "pte"}) {
+  for (const char* const format : {"safetensors", "gguf", "onnx", "tflite", "npz", "pt2", "pte"}) {
     if (load::can_open(method, graph)) break;
     graph.format = format;
   }

@@ -117,7 +117,7 @@ std::uint64_t AdviceSpace::lower_bound(const std::optional<graph::DType>& cast,
 }
 
 std::uint64_t AdviceSpace::device_bound(const AdviceCandidate& candidate) const {
-  if (candidate.streams()) return 0;
+  if (candidate.streams() || candidate.method->traits.host_only) return 0;
   BoundRequest changed = {.request = candidate.request, .own_types = request_.bound.own_types};
   return bounds_.at({changed.cast_of(*candidate.method), candidate.placement});
 }

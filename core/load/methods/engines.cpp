@@ -3,7 +3,10 @@
 #include "core/load/methods/builder.h"
 #include "core/load/methods/framework_sizes.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace loadline::load {
 
@@ -168,6 +171,9 @@ class OnnxSession {
       : b_(b), weights_(packed_by_onnxruntime(b.graph())), packs_(packs), held_(b.graph().storages.size()) {
     for (const graph::StorageId id : b.order())
       (lies_outside(b.graph(), id) ? outside_ : inside_).push_back(id);
+    // the runtime has an order of its own
+    std::ranges::sort(inside_);
+    std::ranges::sort(outside_);
   }
 
   // The parsed protobuf holds the weights of the model's own file.
@@ -265,6 +271,7 @@ plan::Plan load_onnxruntime_bytes(MethodBuilder& b) {
   std::vector<graph::StorageId> inside;
   for (const graph::StorageId id : b.order())
     if (!lies_outside(b.graph(), id)) inside.push_back(id);
+  std::ranges::sort(inside);
   std::vector<plan::BlockId> given;
   for (const graph::StorageId id : inside) {
     given.push_back(b.make(plan::Space::host, id));
@@ -303,8 +310,12 @@ plan::Plan load_arrays(MethodBuilder& b) {
   return b.finish();
 }
 
+// Files go by their names.
 plan::Plan load_mapped_arrays(MethodBuilder& b) {
-  for (const StorageOrder& file : b.by_shard()) {
+  std::vector<StorageOrder> files = b.by_shard();
+  for (StorageOrder& file : files) std::ranges::sort(file);
+  std::ranges::sort(files);
+  for (const StorageOrder& file : files) {
     std::vector<plan::BlockId> mapped;
     for (const graph::StorageId id : file) {
       mapped.push_back(b.load(plan::Space::page_cache, id));
