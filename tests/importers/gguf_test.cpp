@@ -217,7 +217,7 @@ TEST(GgufSplit, PartsNeedNotBeAlike) {
     write_file(folder / name, builder.bytes());
   const graph::MetaGraph graph = importers::open_model(folder.path(), {});
   EXPECT_EQ(graph.tensors.size(), 2u);
-  EXPECT_EQ(graph.metadata.size(), 1u);
+  EXPECT_EQ(std::ranges::count(graph.metadata, "general.architecture", &graph::MetaEntry::key), 1);
   EXPECT_TRUE(graph.notes.empty());
   const TemporaryFolder alone;
   write_file(alone / "moe-00001-of-00013.gguf", GgufBuilder().tensor("a", {8}, 0, 32).bytes());
