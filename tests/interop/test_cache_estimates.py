@@ -40,7 +40,7 @@ CASES = {
     "minimax": dict(head_dim=16, num_local_experts=2, num_experts_per_tok=1), "olmo3": dict(sliding_window=128),
     "deepseek_v4": dict(head_dim=32), "phimoe": dict(sliding_window=128), "stablelm": {}, "cohere": {}, "starcoder2": {},
     "prophetnet": dict(num_hidden_layers=None, num_attention_heads=None, num_key_value_heads=None, intermediate_size=None,
-                       num_encoder_layers=2, num_decoder_layers=3, num_encoder_attention_heads=2, num_decoder_attention_heads=4,
+                       num_encoder_layers=3, num_decoder_layers=3, num_encoder_attention_heads=2, num_decoder_attention_heads=4,
                        encoder_ffn_dim=96, decoder_ffn_dim=96),
     "gpt_bigcode": dict(n_embd=64, n_layer=4, n_head=4, n_positions=4096),
 }

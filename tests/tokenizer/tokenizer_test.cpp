@@ -1,6 +1,7 @@
 // Small tokenizers written here: what each step does, and what hostile files give.
 #include "core/tokenizer/encoder.h"
 #include "core/tokenizer/gguf_tokenizer.h"
+#include "core/tokenizer/gguf_vocabulary.h"
 #include "core/tokenizer/model_tokenizer.h"
 #include "tests/support/builders.h"
 #include "tests/support/onnx_builder.h"
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <random>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -242,6 +244,53 @@ TEST(TokenizerModels, MergeInTheOrderOfRanks) {
   const std::string fused =
       R"({"model":{"type":"BPE","vocab":{"<unk>":0,"a":1},"merges":[],"unk_token":"<unk>","fuse_unk":true}})";
   EXPECT_EQ(encoded(fused, "xyax"), (Ids{0, 1, 0}));
+}
+
+// Words of few symbols and of many are cut as a plain search cuts them: of all pairs the one of the lowest
+// rank, of equal ones the leftmost. What is joined by no merge shows in merges_matter().
+TEST(TokenizerModels, MergesAgreeWithAPlainSearch) {
+  std::mt19937 random(3);
+  std::vector<std::string> pieces = {"a", "b", "c"};
+  std::vector<std::pair<std::string, std::string>> merges;
+  while (merges.size() < 60) {
+    const std::string left = pieces[random() % pieces.size()], right = pieces[random() % pieces.size()];
+    if (std::ranges::find(pieces, left + right) != pieces.end()) continue;
+    merges.emplace_back(left, right);
+    pieces.push_back(left + right);
+  }
+  const auto json = [&] {
+    std::string vocabulary, rules;
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      vocabulary += fmt::format(R"({}"{}":{})", i == 0 ? "" : ",", pieces[i], i);
+    for (const auto& [left, right] : merges)
+      rules += fmt::format(R"({}"{} {}")", rules.empty() ? "" : ",", left, right);
+    return fmt::format(R"({{"model":{{"type":"BPE","vocab":{{{}}},"merges":[{}]}}}})", vocabulary, rules);
+  };
+  for (std::size_t length = 1; length < 100; ++length) {
+    std::vector<std::string> parts;
+    std::string word;
+    for (std::size_t i = 0; i < length; ++i) word += parts.emplace_back(1, "abc"[random() % 3]);
+    for (std::size_t rank = 0; rank < merges.size();) {
+      std::size_t at = 0;
+      while (at + 1 < parts.size() && std::pair(parts[at], parts[at + 1]) != merges[rank]) ++at;
+      if (at + 1 >= parts.size()) {
+        ++rank;
+        continue;
+      }
+      parts[at] += parts[at + 1];
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+      rank = 0;  // what is new may have a lower rank
+    }
+    Ids ids;
+    for (const std::string& part : parts)
+      ids.push_back(static_cast<std::uint32_t>(std::ranges::find(pieces, part) - pieces.begin()));
+    EXPECT_EQ(encoded(json(), word), ids) << word;
+  }
+  const std::string made = R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})";
+  EXPECT_FALSE(tokenizer::merges_matter(from_json(made)));
+  const std::string whole =
+      R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"ba":3},"merges":["a b"]}})";
+  EXPECT_TRUE(tokenizer::merges_matter(from_json(whole)));
 }
 
 TEST(TokenizerModels, WordPieceTakesTheLongestPieces) {
