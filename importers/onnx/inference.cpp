@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/unknown_field_set.h>
 #include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>
@@ -326,7 +327,43 @@ void put_sides(onnx::GraphProto& graph, std::span<const PictureSide> sides) {
     }
 }
 
+// The text of a field that the library's version of the format does not have; empty if it is not there.
+std::string newer_text(const google::protobuf::Message& message, int number) {
+  const google::protobuf::UnknownFieldSet& fields = message.GetReflection()->GetUnknownFields(message);
+  for (int i = 0; i < fields.field_count(); ++i)
+    if (const google::protobuf::UnknownField& field = fields.field(i);
+        field.number() == number && field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      return field.length_delimited();
+  return {};
+}
+
+// The library knows functions by domain and name alone: overloads get names of their own, and so do calls of
+// them. Parsing has bounded the depth.
+template <typename Nodes>
+void name_overloads(Nodes& nodes) {
+  constexpr int kOverload = 8;
+  for (onnx::NodeProto& node : nodes) {
+    if (const std::string overload = newer_text(node, kOverload); !overload.empty())
+      node.set_op_type(node.op_type() + ":" + overload);
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) name_overloads(*attribute.mutable_g()->mutable_node());
+      for (onnx::GraphProto& one : *attribute.mutable_graphs()) name_overloads(*one.mutable_node());
+    }
+  }
+}
+
+void name_overloads(onnx::ModelProto& model) {
+  constexpr int kOverload = 13;
+  name_overloads(*model.mutable_graph()->mutable_node());
+  for (onnx::FunctionProto& function : *model.mutable_functions()) {
+    if (const std::string overload = newer_text(function, kOverload); !overload.empty())
+      function.set_name(function.name() + ":" + overload);
+    name_overloads(*function.mutable_node());
+  }
+}
+
 std::set<std::string> prepare(onnx::ModelProto& model, std::span<const PictureSide> sides) {
+  name_overloads(model);
   std::int64_t opset = 0;
   for (const auto& import : model.opset_import())
     if (is_onnx_domain(import.domain())) opset = import.version();

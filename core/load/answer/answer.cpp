@@ -140,8 +140,6 @@ std::vector<const Method*> find_others(const graph::MetaGraph& graph, const Load
   return fitting;
 }
 
-}  // namespace
-
 std::string unaccounted_text(const BoundRequest& bound, const RequestPass* forward) {
   if (!bound.judged()) return "";
   if (forward == nullptr || forward->pass() == nullptr) return bound.unaccounted;
@@ -154,14 +152,15 @@ std::string unaccounted_text(const BoundRequest& bound, const RequestPass* forwa
              : bound.unaccounted;
 }
 
-namespace {
-
-// The laws of runtimes were measured with these kernels and F32 weights, and with tables that are looked up.
-bool was_measured(const graph::Op& op, graph::DType type) {
-  constexpr std::array<std::string_view, 9> kKinds = {
-      "Add", "Conv", "Div", "FULLY_CONNECTED", "Gather", "Gemm", "MatMul", "Mul", "Sub"};
-  return op.kind == "Gather" ||
-         (type == graph::DType::f32 && std::ranges::find(kKinds, op.kind) != kKinds.end());
+// The laws of runtimes were measured with these kernels and F32 weights, matrices and filters of pictures in
+// the place of the second input, and with tables that are looked up.
+bool was_measured(const graph::Op& op, graph::TensorId id, const graph::Tensor& weight) {
+  constexpr std::array<std::string_view, 5> kElements = {"Add", "Div", "FULLY_CONNECTED", "Mul", "Sub"};
+  if (op.kind == "Gather") return true;
+  if (weight.dtype != graph::DType::f32) return false;
+  if (std::ranges::find(kElements, op.kind) != kElements.end()) return true;
+  const std::size_t rank = op.kind == "Conv" ? 4 : op.kind == "MatMul" || op.kind == "Gemm" ? 2 : 0;
+  return weight.shape.size() == rank && op.arguments.size() > 1 && op.arguments[1].weight == id;
 }
 
 // What onnxruntime and LiteRT make of weights that other kernels use is not known: those of more than 64 KiB.
@@ -173,7 +172,7 @@ std::string unmeasured_kernels(const graph::MetaGraph& graph) {
     for (const graph::Op& op : ops)
       for (const graph::TensorId id : op.weights) {
         const graph::Tensor& weight = graph.tensor(id);
-        if (graph.storage(weight.storage).bytes <= kSmall || was_measured(op, weight.dtype)) continue;
+        if (graph.storage(weight.storage).bytes <= kSmall || was_measured(op, id, weight)) continue;
         kinds.push_back(fmt::format("{} with {}", op.kind, graph::dtype_info(weight.dtype).name));
       }
   };
@@ -196,7 +195,25 @@ void mark_unmeasured(LoadAnswer& answer, const graph::MetaGraph& graph) {
   if (answer.unaccounted.empty()) answer.unaccounted = kernels;
 }
 
+// A row whose method has weights of another type than a training step counts with is an estimate.
+void mark_other_types(LoadAnswer& answer, const graph::MetaGraph& graph) {
+  const plan::ForwardPass* const pass = answer.forward ? answer.forward->pass() : nullptr;
+  for (LoadRow& row : answer.rows) {
+    const std::string other = untrained_types(graph, *row.method, *answer.bound, pass);
+    if (other.empty()) continue;
+    row.estimated = true;
+    if (answer.unaccounted.empty()) answer.unaccounted = other;
+  }
+}
+
 }  // namespace
+
+void mark_estimates(LoadAnswer& answer, const graph::MetaGraph& graph) {
+  answer.unaccounted = unaccounted_text(*answer.bound, answer.forward.get());
+  for (LoadRow& row : answer.rows) row.estimated = !answer.unaccounted.empty();
+  mark_unmeasured(answer, graph);
+  mark_other_types(answer, graph);
+}
 
 bool LoadAnswer::any_within() const { return std::ranges::any_of(rows, &LoadRow::is_within); }
 
@@ -217,9 +234,7 @@ LoadAnswer answer(const graph::MetaGraph& graph, std::shared_ptr<const BoundRequ
       project_rows(graph, *result.bound, result.bound->methods, result.forward->pass(), options, progress);
   if (std::ranges::all_of(result.rows, [](const LoadRow& row) { return row.refusal.has_value(); }))
     throw *result.rows.front().refusal;
-  result.unaccounted = unaccounted_text(*result.bound, result.forward.get());
-  for (LoadRow& row : result.rows) row.estimated = !result.unaccounted.empty();
-  if (result.bound->judged()) mark_unmeasured(result, graph);
+  mark_estimates(result, graph);
   const LoadRequest& request = result.bound->request;
   if (request.max_context)
     result.context = find_contexts(graph, *result.bound, *result.forward, result.rows, progress);

@@ -72,9 +72,9 @@ struct LoadAnswer {
   bool any_within() const;
 };
 
-// What the weights, and the pass that follows them, depend on and nobody accounts for:
-// LoadAnswer::unaccounted. `forward` may be null.
-std::string unaccounted_text(const BoundRequest& bound, const RequestPass* forward);
+// Sets what the rows depend on and nobody accounts for: LoadAnswer::unaccounted, LoadRow::estimated. The
+// answer has its rows; its `forward` may be null.
+void mark_estimates(LoadAnswer& answer, const graph::MetaGraph& graph);
 
 // A load that cannot be done becomes a row with its refusal. If every row is refused, throws the first
 // refusal. Also throws Error{usage} as bind_request() and RequestPass do, and Error{canceled}.

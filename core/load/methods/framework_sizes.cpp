@@ -94,7 +94,9 @@ std::vector<bool> storages_read_by_rows(const graph::MetaGraph& graph) {
 
 namespace {
 
-void find_packed(const graph::MetaGraph& graph, const std::vector<graph::Op>& ops, PackedWeights& found) {
+// `reordered`: by storage, whether it is in found.reordered.
+void find_packed(const graph::MetaGraph& graph, const std::vector<graph::Op>& ops, PackedWeights& found,
+                 std::vector<bool>& reordered) {
   for (const graph::Op& op : ops) {
     if (op.arguments.size() < 2 || !op.arguments[1].weight) continue;
     const graph::Tensor& weight = graph.tensor(*op.arguments[1].weight);
@@ -102,8 +104,8 @@ void find_packed(const graph::MetaGraph& graph, const std::vector<graph::Op>& op
     const std::size_t at = graph::index(weight.storage);
     if ((op.kind == "MatMul" || op.kind == "Gemm") && weight.shape.size() == 2) found.packed[at] = true;
     if (op.kind != "Conv" || weight.shape.size() != 4) continue;
-    if (std::ranges::find(found.reordered, weight.storage) == found.reordered.end())
-      found.reordered.push_back(weight.storage);
+    if (!reordered[at]) found.reordered.push_back(weight.storage);
+    reordered[at] = true;
   }
 }
 
@@ -117,8 +119,9 @@ PackedWeights packed_by_onnxruntime(const graph::MetaGraph& graph) {
       if (tensor.shape.size() == 2) found.packed[graph::index(tensor.storage)] = true;
     return found;
   }
-  find_packed(graph, graph.forward->ops, found);
-  for (const graph::Body& body : graph.forward->bodies) find_packed(graph, body.ops, found);
+  std::vector<bool> reordered(graph.storages.size(), false);
+  find_packed(graph, graph.forward->ops, found, reordered);
+  for (const graph::Body& body : graph.forward->bodies) find_packed(graph, body.ops, found, reordered);
   return found;
 }
 

@@ -319,7 +319,8 @@ constexpr std::array<Method, 44> kMethods = {{
     {"onnxruntime_unpacked", "as onnxruntime, with session.disable_prepacking",
      [](Sizes s) {
        return law(host(s.inside + max(s.largest_inside, s.reordered + 3 * s.largest_reordered)),
-                  page_cache(s.largest_outside_packed, {{s.used, s.outside}}));
+                  page_cache(s.largest_outside_reordered,
+                             {{s.used, max(s.largest_outside_reordered, s.outside_unordered)}}));
      },
      load_onnxruntime_unpacked, kOnnxSession},
     {"onnxruntime_bytes", "a session of a file's bytes, which are copied, parsed and kept",

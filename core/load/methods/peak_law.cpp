@@ -210,8 +210,10 @@ class SizesOfLoad {
 
   void count_packed() {
     PackedWeights weights = packed_by_onnxruntime(graph_);
+    std::vector<bool> reordered(graph_.storages.size(), false);
     for (const graph::StorageId id : weights.reordered) {
       weights.packed[graph::index(id)] = true;
+      reordered[graph::index(id)] = true;
       add(sizes_.reordered, stored(id));
       raise(sizes_.largest_reordered, stored(id));
     }
@@ -223,6 +225,10 @@ class SizesOfLoad {
         add(sizes_.outside, stored(id));
         add(weights.packed[graph::index(id)] ? sizes_.outside_packed : sizes_.outside_mapped, stored(id));
         if (weights.packed[graph::index(id)]) raise(sizes_.largest_outside_packed, stored(id));
+        if (reordered[graph::index(id)])
+          raise(sizes_.largest_outside_reordered, stored(id));
+        else
+          add(sizes_.outside_unordered, stored(id));
       }
   }
 

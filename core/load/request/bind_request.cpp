@@ -214,8 +214,9 @@ std::vector<const Method*> find_methods(const std::vector<std::string>& ids, con
   std::erase_if(found, [&](const Method* method) {
     if (can_open(*method, graph)) return false;
     if (std::ranges::find(ids, method->id) != ids.end())
-      throw Error(ErrorCode::unsupported, "the method {} opens {} files, not this model's format: {}",
-                  method->id, opened_text(method->traits.opens), graph.format);
+      throw Error(ErrorCode::unsupported, "the method {} opens {} files, not this model's format{}",
+                  method->id, opened_text(method->traits.opens),
+                  graph.format.empty() ? "" : ": " + graph.format);
     return true;
   });
   return found;

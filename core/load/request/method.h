@@ -148,6 +148,9 @@ struct LawSizes {
       {"reordered", "the weights of convolutions that onnxruntime reorders for its kernels"}};
   LawSize largest_reordered = {{"largest_reordered", "the largest of the reordered"}};
   LawSize largest_outside_packed = {{"largest_outside_packed", "the largest of the outside_packed"}};
+  LawSize outside_unordered = {{"outside_unordered", "of the weights outside those that are not reordered"}};
+  LawSize largest_outside_reordered = {
+      {"largest_outside_reordered", "the largest of the weights outside that are reordered"}};
   LawSize requests = {{"requests", "the requests that the Run:ai streamer has in flight, and one more"}};
   LawSize ring = {{"ring", "the staging ring: its slots times the bytes of one slot"}};
   LawSize own_ring = {{"own_ring", "the staging ring, at most the weights in pages: each slot has its part"}};

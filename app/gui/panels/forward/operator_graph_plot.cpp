@@ -290,8 +290,9 @@ void GraphPlot::draw_sizes(const Document& document, const Ui& ui) const {
              return at.x > place.low.x && at.x < place.high.x && at.y > place.low.y && at.y < place.high.y;
            });
   };
-  // beside the line of what goes straight down, which stays whole
+  // beside the line of what goes straight down, which stays whole; nothing is looked for where nobody sees it
   const auto put = [&](const std::string& words, ImVec2 at) {
+    if (at.x < area_.low.x || at.x > area_.high.x || at.y < area_.low.y || at.y > area_.high.y) return true;
     const float width = width_of(ui.fonts.small, size, words),
                 gap = static_cast<float>(kBelowBox) * ui.px(zoom_);
     for (const float x : {at.x + ui.px(5), at.x - ui.px(5) - width}) {
@@ -322,11 +323,14 @@ void GraphPlot::draw_sizes(const Document& document, const Ui& ui) const {
 // Places on the edges in sight, so close that no label fits between two.
 std::vector<ImVec2> GraphPlot::points_of_edges(const Ui& ui) const {
   constexpr float kMostPoints = 200;
+  constexpr std::size_t kMostInAll = 20'000;  // then the edges are so many that a label has no place anyway
   std::vector<ImVec2> points;
   for (const auto& route : places_.edges)
     for (std::size_t k = 0; k + 1 < route.size(); ++k) {
       const ImVec2 a = pixel_of(route[k].x, route[k].y), b = pixel_of(route[k + 1].x, route[k + 1].y);
       if (std::max(a.y, b.y) < area_.low.y || std::min(a.y, b.y) > area_.high.y) continue;
+      if (std::max(a.x, b.x) < area_.low.x || std::min(a.x, b.x) > area_.high.x) continue;
+      if (points.size() > kMostInAll) return points;
       const float bend = (b.y - a.y) * 0.45f;
       const float far = std::max(std::abs(b.x - a.x), std::abs(b.y - a.y));
       const float count = std::clamp(std::ceil(far / ui.px(5)), 1.0f, kMostPoints);

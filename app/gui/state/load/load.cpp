@@ -201,8 +201,7 @@ load::LoadAnswer judge_load(const LoadQuestion& question, const load::Projection
           : load::make_row(projection, *judged.bound, load::Labels(*question.graph), 0));
   if (load::asks_for_pass(question.request))
     judged.forward = question.passes->find(*question.graph, question.request, question.assets);
-  judged.unaccounted = load::unaccounted_text(*judged.bound, judged.forward.get());
-  judged.rows.front().estimated = !judged.unaccounted.empty();
+  load::mark_estimates(judged, *question.graph);
   if (question.request.max_context)
     judged.context = load::find_contexts(
         *question.graph, *judged.bound,
