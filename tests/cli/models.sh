@@ -43,6 +43,8 @@ grep -Eq '^mine:small +ollama +gguf .* fits, ' "$work"/out || fail "Ollama"
 grep -q '^2 of 2 models run' "$work"/out || fail "the sum"
 "$program" models --target rtx-4060-8gb --prompt 4000 --fits >"$work"/out || fail "a long prompt"
 grep -q '^0 of 2 models run' "$work"/out || fail "a prompt of more tokens than positions"
+"$program" models --target rtx-4060-8gb --context 256 >"$work"/out || fail "a short context"
+grep -q '^The prompt is 256 tokens and not 512: the context holds no more.$' "$work"/out || fail "the prompt of a short context"
 rm "$work"/hub/models--org--demo/blobs/model-00002-of-00003.safetensors
 "$program" models --target rtx-4060-8gb --json >"$work"/out || fail "json"
 python3 - "$work"/out <<'END' || exit 1
