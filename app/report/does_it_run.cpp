@@ -212,7 +212,7 @@ void find_better(ModelRow& row, const graph::MetaGraph& graph, const load::LoadR
     row.better = std::move(tried.models.back());
   else
     row.no_better =
-        fmt::format("no quantization runs: the smallest has {}", format_bytes(tried.models.back().bytes));
+        fmt::format("no quantization runs, the smallest has {}", format_bytes(tried.models.back().bytes));
 }
 
 // --- The row.

@@ -123,7 +123,7 @@ class Layouter {
   std::vector<Tile> take() { return std::move(tiles_); }
 
  private:
-  std::vector<Item> items_of(graph::NodeId module, double area) const;
+  std::vector<Item> items_of(graph::NodeId module, double area, std::uint16_t depth) const;
   bool in_natural_order(graph::NodeId module, std::vector<Item>& items) const;
   static std::vector<Size> judged_sizes(const std::vector<Item>& items, const std::vector<Rect>& rects,
                                         bool ordered);
@@ -144,15 +144,16 @@ graph::NodeId Layouter::skip_chain(graph::NodeId node) const {
 }
 
 // Sorted by decreasing bytes; items smaller than the limit at this scale are merged into one aggregate.
-std::vector<Item> Layouter::items_of(graph::NodeId module, double area) const {
+std::vector<Item> Layouter::items_of(graph::NodeId module, double area, std::uint16_t depth) const {
   const graph::ModuleNode& parent = tree_.node(module);
   const double per_byte = area / static_cast<double>(parent.bytes);
   const std::span<const graph::NodeId> children = order_.children(module);
   // dots by the hundred tell less than a whole, and layers that are almost alike would be dots and a whole
-  constexpr std::size_t kMany = 32;
+  constexpr std::size_t kMany = 32, kInside = 3;  // frames around what is inside a layer
   constexpr double kSmallPlace = 30, kDot = 2.5;
   const double side = options_.min_side;
-  const bool dots = children.size() >= kMany && area < kSmallPlace * kSmallPlace * side * side;
+  const bool dots =
+      depth >= kInside && children.size() >= kMany && area < kSmallPlace * kSmallPlace * side * side;
   const double least = side * side * (dots ? kDot * kDot : 1);
   const auto visible_end = std::partition_point(children.begin(), children.end(), [&](graph::NodeId child) {
     return static_cast<double>(tree_.node(child).bytes) * per_byte >= least;
@@ -253,7 +254,7 @@ void Layouter::place_module(const Item& item, const Rect& rect, const Size& judg
 void Layouter::fill(graph::NodeId module, const Rect& bounds, const Size& judged, std::uint16_t depth) {
   if (tree_.node(module).bytes == 0 || bounds.w <= 0 || bounds.h <= 0 || judged.w <= 0 || judged.h <= 0)
     return;
-  std::vector<Item> items = items_of(module, judged.w * judged.h);
+  std::vector<Item> items = items_of(module, judged.w * judged.h, depth);
   const bool ordered = in_natural_order(module, items);
   std::vector<double> weights(items.size());
   std::transform(items.begin(), items.end(), weights.begin(),

@@ -227,7 +227,7 @@ void MapPanel::color_tiles(const Workspace& workspace, const Ui& ui) {
 // "at the end": what the colors of memory show.
 std::string MapPanel::moment_words(const Document& document) const {
   const std::size_t steps = held().projection()->plan.steps.size();
-  if (held().step() >= steps) return "at the end";
+  if (held().step() + 1 >= steps) return "at the end";
   if (document.time.at_peak() && !document.hover.step) return "at the peak";
   return fmt::format("at step {}", format_grouped(held().step()));
 }
