@@ -282,7 +282,7 @@ TEST_F(RightClick, asks_everywhere_what_can_be_done) {
   show("tensors");
   expect_menu(drawn_at("model.embed_tokens.weight").front(), "a row", tensor);
   show("bytes");
-  expect_menu(drawn_at("model.embed_tokens.weight").front(), "a strip", tensor);
+  expect_menu(drawn_at("model.embed_tokens").front(), "a strip", tensor);
   show("methods");
   expect_menu(drawn_at("layer_streaming").front(), "a method", LoadOf{});
   show("load");

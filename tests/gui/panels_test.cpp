@@ -154,7 +154,7 @@ TEST(PanelTexts, say_what_is_in_a_model) {
                 {"model", {"141,107,412,992 bytes", "70,553,706,496", "model-13.safetensors"}},
                 {"bytes",
                  {"30 files, 131.42 GiB. staged_ring reads in file order, 29 jumps", "model-13",
-                  "model.embed_tokens.weight", "read last", "attention 22.50 GiB"}},
+                  "model.embed_tokens", "read last", "attention 22.50 GiB"}},
                 {"metadata", {"1 key", "config.json", "LlamaForCausalLM"}},
                 {"findings", {"Check files", "No problems in the headers"}},
                 {"convert", {"Write as", "723 tensors, 131.42 GiB, from 30 files", "Replace files"}},
