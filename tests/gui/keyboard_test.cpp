@@ -535,7 +535,7 @@ TEST_F(Keyboard, the_overlay_draws_the_memory_that_has_a_budget) {
   };
   EXPECT_TRUE(shows("host_budget", "90GiB", "On the host A click on a name"));
   EXPECT_TRUE(shows("device_budget", "160GiB", "On the device A click on a name"));
-  EXPECT_EQ(drawn_at("160 GiB").size() + drawn_at("160 GiB budget").size(), 2u) << "here and on the timeline";
+  EXPECT_GE(drawn_at("160 GiB").size() + drawn_at("160 GiB budget").size(), 5u) << "here, too";
 }
 
 TEST_F(Keyboard, a_failing_load_is_marked_with_its_tensor) {
