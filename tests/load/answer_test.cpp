@@ -158,7 +158,10 @@ TEST(Advice, TheFirstIsTheCheapestOfAll) {
       break;
     }
     ++answered[stage];
-    EXPECT_EQ(advice.nearest.has_value(), advice.loads.empty());
+    // a runtime that keeps its weights on the host may have no other way, and files that cannot be mapped
+    const bool bound_to_host = std::ranges::any_of(
+        request.bound.methods, [](const load::Method* method) { return method->traits.host_only; });
+    if (!bound_to_host) EXPECT_EQ(advice.nearest.has_value(), advice.loads.empty());
     EXPECT_EQ(advice.loads.empty(), stage == kStages.size());
     EXPECT_LE(advice.loads.size(), load::kMostAdvice);
     for (const load::AdvisedLoad& load : advice.loads) EXPECT_TRUE(load.verdict.fits());
@@ -233,7 +236,7 @@ TEST(Runtimes, AreEstimatesWhereTheirKernelsWereNotMeasured) {
   graph.forward->ops[1].kind = "MatMulNBits";
   EXPECT_TRUE(answer().rows[0].estimated);
   EXPECT_FALSE(answer().rows[1].estimated);
-  EXPECT_EQ(answer().unaccounted, "how the runtime packs weights of MatMulNBits with F32");
+  EXPECT_EQ(answer().unaccounted, "how the runtime packs weights of 'MatMulNBits with F32'");
   graph.forward->ops[1].kind = "Gather";
   EXPECT_FALSE(answer().rows[0].estimated);
   graph.forward.reset();
