@@ -706,8 +706,8 @@ TEST(Arrivals, are_never_more_than_what_is_allocated_and_all_of_it_once_the_copi
   std::size_t partly = 0;
   for (const graph::MetaGraphPtr& graph : {llama_70b_graph(), encoded_graph(), preset_graph("gpt2")}) {
     workspace.show(graph, "");
-    for (const load::Method* const row : load::methods_for(*graph)) {
-      const load::Method& method = *row;
+    for (const load::Method* const offered : load::methods_for(*graph)) {
+      const load::Method& method = *offered;
       workspace.document().load.set_option("method", method.id);
       settle(workspace);
       const auto run = workspace.document().load.projection.value();
