@@ -861,33 +861,6 @@ TEST(OnnxForward, OverloadsTellFunctionsOfOneNameApart) {
   EXPECT_TRUE(forward.ops[2].bodies.empty()) << "no function has no overload";
 }
 
-// The library that infers shapes knows no overloads: the first function would decide.
-TEST(OnnxForward, OverloadsHaveShapesOfTheirOwn) {
-  std::string functions;
-  for (const auto& [overload, kind] : {std::pair("one", "Identity"), std::pair("two", "Shape")})
-    functions += Proto()
-                     .text(25, Proto()
-                                   .text(1, "f")
-                                   .text(4, "i")
-                                   .text(5, "o")
-                                   .text(7, node(kind, {"i"}, {"o"}))
-                                   .text(9, Proto().number(2, 13))
-                                   .text(10, "f")
-                                   .text(13, overload))
-                     .bytes();
-  const graph::MetaGraph graph =
-      read_plain(model(Proto()
-                           .text(kNode, node("f", {"x"}, {"y"}, "", "f").text(8, "two"))
-                           .text(kNode, node("f", {"x"}, {"z"}, "", "f").text(8, "one"))
-                           .text(kInput, value("x", kFloat, {"8", "4", "2"}))) +
-                 functions);
-  const graph::ForwardGraph& forward = *graph.forward;
-  ASSERT_EQ(forward.ops.size(), 2u);
-  EXPECT_EQ(forward.value(forward.ops[0].outputs.at(0)).shape, std::vector{graph::SizePoly(3)});
-  EXPECT_EQ(forward.value(forward.ops[1].outputs.at(0)).shape,
-            (std::vector{graph::SizePoly(8), graph::SizePoly(4), graph::SizePoly(2)}));
-}
-
 // A value in a graph inside a function may have a shape: it is neither among the unknown nor taken off them.
 TEST(OnnxForward, ValuesOfFunctionsAreNotAmongTheUnknown) {
   const Proto branch =

@@ -349,6 +349,21 @@ class Onnx(unittest.TestCase):
         self.assertEqual(next(v for v in forward["values"] if v["name"] == "ids")["shape"], ["B", "S"])
         self.assertGreater(len(forward["ops"]), 50)
 
+    def test_overloads_of_functions(self):
+        """Each call has the shapes of its own overload; an older reader takes the first function of a name."""
+        functions = []
+        for overload, kind in (("one", "Identity"), ("two", "Shape")):
+            functions.append(helper.make_function("f", "f", ["i"], ["o"], [helper.make_node(kind, ["i"], ["o"])], [helper.make_opsetid("", 17)]))
+            functions[-1].overload = overload
+        calls = [helper.make_node("f", ["x"], [name], domain="f", overload=overload) for name, overload in (("y", "two"), ("z", "one"))]
+        graph = helper.make_graph(calls, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 4, 2])],
+                                  [helper.make_tensor_value_info("y", TensorProto.INT64, None), helper.make_tensor_value_info("z", TensorProto.FLOAT, None)])
+        model = helper.make_model(graph, functions=functions, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("f", 1)])
+        path = self.path / "overloads.onnx"
+        onnx.save(model, path)
+        shapes = {value["name"]: value.get("shape") for value in self.forward(path)["values"]}
+        self.assertEqual([shapes["y"], shapes["z"]], [["3"], ["8", "4", "2"]])
+
     def test_broken_links_between_writer_and_reader(self):
         """What the reference refuses is refused here."""
         tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL)

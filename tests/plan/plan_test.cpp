@@ -100,7 +100,6 @@ std::map<std::string_view, Law> laws(const std::vector<std::uint64_t>& w, const 
           {"litert_plain", {q, q > 0 ? sum : 0, 0, 0}},
           {"torch_export", {sum + q, 0, 0, 0}},
           {"numpy_npz", {sum + q, 0, 0, 0}},
-          {"numpy_safetensors", {sum + q, sum, 0, 0}},
           {"executorch_before", {sum, 0, most, sum + q}},
           {"executorch_after", {sum, 0, most, sum + q}}};
 }

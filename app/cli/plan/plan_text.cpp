@@ -386,12 +386,14 @@ std::string PlanDisplay::covered() const {
 
 std::string least_text(const PlanDisplay& view) {
   const std::vector<load::LoadRow>& rows = view.answer().rows;
-  // streaming methods count only if all methods stream
+  // methods that stream, and those of frameworks on the processor, count only if there are no others
+  const auto is_whole = [](const load::LoadRow& row) {
+    return !row.refusal && !row.method->traits.streams && !row.method->traits.host_only;
+  };
+  const bool none_whole = std::ranges::none_of(rows, is_whole);
   const bool only_streams = std::ranges::all_of(
       rows, [](const load::LoadRow& row) { return row.refusal || row.method->traits.streams; });
-  const auto counts = [&](const load::LoadRow& row) {
-    return !row.refusal && (only_streams || !row.method->traits.streams);
-  };
+  const auto counts = [&](const load::LoadRow& row) { return is_whole(row) || (none_whole && !row.refusal); };
   const bool host = is_about_host(view);
   const auto peak = [&](const load::LoadRow& row) {
     return host ? row.verdict.host_peak : row.deciding_peak.bytes;

@@ -315,11 +315,11 @@ void TrainingStep::add_backward(const Kept& kept) {
   if (given.empty()) return;
   op.inputs = given;
   for (const graph::ValueId id : kept.saved) op.inputs.push_back(now(id));
-  for (const graph::ValueId id : kept.inputs) {
+  for (std::size_t i = 0; i < kept.inputs.size(); ++i) {
+    const graph::ValueId id = kept.inputs[i];
     const auto known = gradients_.find(id);
     if (kept.passes && known == gradients_.end()) {  // each its own, or all the same
-      const auto at = static_cast<std::size_t>(&id - kept.inputs.data());
-      gradients_.emplace(id, given.size() == kept.inputs.size() ? given[at] : given.front());
+      gradients_.emplace(id, given.size() == kept.inputs.size() ? given[i] : given.front());
       continue;
     }
     if (known != gradients_.end()) {  // until their sum is there

@@ -208,7 +208,6 @@ plan::Plan load_onnxruntime_bytes(MethodBuilder& b);
 plan::Plan load_litert(MethodBuilder& b);
 plan::Plan load_litert_plain(MethodBuilder& b);
 plan::Plan load_arrays(MethodBuilder& b);
-plan::Plan load_mapped_arrays(MethodBuilder& b);
 
 // Loads that differ in where weights are cast.
 plan::Plan load_cast_on_host(MethodBuilder& b);

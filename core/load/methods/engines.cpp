@@ -310,20 +310,4 @@ plan::Plan load_arrays(MethodBuilder& b) {
   return b.finish();
 }
 
-// Files go by their names.
-plan::Plan load_mapped_arrays(MethodBuilder& b) {
-  std::vector<StorageOrder> files = b.by_shard();
-  for (StorageOrder& file : files) std::ranges::sort(file);
-  std::ranges::sort(files);
-  for (const StorageOrder& file : files) {
-    std::vector<plan::BlockId> mapped;
-    for (const graph::StorageId id : file) {
-      mapped.push_back(b.load(plan::Space::page_cache, id));
-      b.move(b.make(plan::Space::host, id), mapped.back());
-    }
-    b.drop_all(mapped);
-  }
-  return b.finish();
-}
-
 }  // namespace loadline::load

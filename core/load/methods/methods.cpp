@@ -108,7 +108,7 @@ constexpr MethodTraits kOnnxSession = {.runtime = Runtime::processor,
                                        .order_free = true,
                                        .host_only = true};
 
-constexpr std::array<Method, 44> kMethods = {{
+constexpr std::array<Method, 43> kMethods = {{
     {"to_device",
      "builds the model on the host, copies the checkpoint into it, then .to(device)",
      [](Sizes s) {
@@ -357,15 +357,6 @@ constexpr std::array<Method, 44> kMethods = {{
      load_arrays,
      {.runtime = Runtime::processor, .opens = opened::kNumpy, .order_free = true, .host_only = true},
      true},
-    {"numpy_safetensors",
-     "safetensors.numpy.load_file() of each file: arrays are copied from the mapping",
-     [](Sizes s) { return law(host(s.weights), page_cache(s.largest_shard)); },
-     load_mapped_arrays,
-     {.runtime = Runtime::processor,
-      .opens = opened::kSafetensors,
-      .shards = true,
-      .order_free = true,
-      .host_only = true}},
     {"pinned_pool",
      "reads the whole checkpoint into pinned chunks, then copies it to the device",
      [](Sizes s) { return law(device(s.weights + s.pass), staging(s.weights_in_slots)); },

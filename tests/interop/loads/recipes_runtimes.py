@@ -1,6 +1,6 @@
 """Loads by runtimes on the processor, and by numpy."""
 
-from recipes import file_of, files_of, recipe
+from recipes import file_of, recipe
 
 # glibc keeps freed blocks below its moving threshold; with a fixed one it gives all of them back
 FIXED_HEAP = (("MALLOC_MMAP_THRESHOLD_", "131072"),)
@@ -91,14 +91,3 @@ def numpy_npz(model):
 
     with numpy.load(file_of(model, "npz")) as archive:
         return {name: archive[name] for name in archive.files}
-
-
-@recipe("numpy_safetensors", "llama-small-named.shards-safetensors", "gpt2.safetensors", framework="safetensors")
-def numpy_safetensors(model):
-    """safetensors.numpy.load_file of each file into one dict"""
-    from safetensors.numpy import load_file
-
-    arrays = {}
-    for shard in files_of(model, "safetensors"):
-        arrays.update(load_file(shard))
-    return arrays
