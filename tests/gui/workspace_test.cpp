@@ -986,6 +986,21 @@ TEST(Shelf, FiltersAndSortsItsRows) {
   EXPECT_EQ(shelf_rows(models, view), Rows{1});
 }
 
+// A step of training needs no context, and is judged as soon as it is asked for.
+TEST(Verdicts, AreOfATrainingStepOnceItIsAskedFor) {
+  Workspace workspace("");
+  workspace.show(llama_70b_graph(), "");
+  workspace.document().load.set_option("device_budget", "200GiB");
+  settle(workspace);
+  EXPECT_EQ(verdict_of(workspace.document()).state, Verdict::State::fits);
+  workspace.document().load.set_option("train", "full");
+  settle(workspace);
+  EXPECT_EQ(verdict_of(workspace.document()).state, Verdict::State::over);
+  workspace.document().load.set_option("train", "none");
+  settle(workspace);
+  EXPECT_EQ(verdict_of(workspace.document()).state, Verdict::State::fits);
+}
+
 TEST(Verdicts, NeverSayThatAnIncompleteModelFits) {
   for (const auto& graph : {unsound_graph(), lacking_graph()}) {
     Workspace workspace("");

@@ -184,7 +184,11 @@ void LoadWork::reset_options(const std::vector<std::string_view>& ids) {
   ask(asked);
 }
 
-void LoadWork::ask(const Asked& asked) {
+void LoadWork::ask(const Asked& question) {
+  Asked asked = question;
+  // a training step that has just been asked for follows the load, whatever followed it before
+  if (asked.request.forward.training.weights && !asked_.request.forward.training.weights)
+    asked.first_token = true;
   memory_ = check(asked);
   if (asked != asked_) remember(asked);
   const bool same_run = asked.request.forward == asked_.request.forward;
@@ -301,7 +305,8 @@ void LoadWork::ask_verdict() {
   LoadQuestion question = comparison_question(asked_, pass(), custom_);
   question.request.methods = {std::string(projection.value()->method->id)};
   question.request.orders = {projection.value()->order};  // of one row, whatever is compared
-  question.request.max_context = memory_.deciding_budget().has_value();
+  question.request.max_context =
+      memory_.deciding_budget().has_value() && !question.request.forward.training.weights;
   if (judged_of_ == question) return;
   judged_of_ = question;
   judged.ask(
