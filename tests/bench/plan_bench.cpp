@@ -80,8 +80,8 @@ void all_methods(const graph::MetaGraph& graph) {
                                        {"two threads", with(2)},
                                        {"ceiling: one sum over a plan's steps for each row", sum_per_row}},
                                       7);
-  bench::print(fmt::format("{} methods in {} orders (checksum {}, {} rows)", rows.size(), columns.size(),
-                           sum % 1000, taken.load()),
+  bench::print(fmt::format("every method in every order ({} and {}, checksum {}, {} rows)", rows.size(),
+                           columns.size(), sum % 1000, taken.load()),
                results, 0);
 }
 
