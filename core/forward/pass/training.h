@@ -23,8 +23,8 @@ namespace loadline::forward {
 // keeps what its profile's rule says until its backward pass. That runs in the reverse order of the forward
 // pass; a gradient lives from the operator that makes it to the one that uses it. The gradients of weights
 // stay to the end, in the type of the weights; those of peft's adapters are F32. The loss is the cross
-// entropy of the logits in F32, as transformers computes it; the caller keeps the loss alone. For
-// lowering.cpp only.
+// entropy of the logits, of causal models in F32, as transformers computes it; the caller keeps the loss
+// alone. For lowering.cpp only.
 class TrainingStep {
  public:
   // `graph` is lowered by the caller, and must outlive this, as `profile` must. `activation`: the type of

@@ -4,9 +4,9 @@ A name is FAMILY-TIES.LAYOUT, such as `llama-untied.shards-bin`. Each is a folde
 
 import json
 import os
-import shutil
 
 import torch
+from recipes import folder_once
 
 PARTS = 6
 CONTEXT = 512  # small as the models are: older versions keep a mask of its square, which no file holds
@@ -145,16 +145,8 @@ def _write(folder, config, dtype, layout, named):
 def make(root, name, tiny=False):
     """The folder of a checkpoint; written on first use, whole or not at all."""
     family, layout = name.split(".")
-    folder = os.path.join(root, ("tiny-" if tiny else "") + name)
-    if os.path.exists(os.path.join(folder, "config.json")):
-        return folder
     config, small, dtype = FAMILIES[family]
-    partial = folder + ".partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    os.makedirs(partial)
-    _write(partial, (small if tiny else config)(), dtype, layout, NAMED_TYPES.get(family, dtype))
-    os.rename(partial, folder)
-    return folder
+    return folder_once(root, name, tiny, lambda folder: _write(folder, (small if tiny else config)(), dtype, layout, NAMED_TYPES.get(family, dtype)))
 
 
 if __name__ == "__main__":

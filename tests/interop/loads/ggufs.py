@@ -5,9 +5,9 @@ A name is gguf-TIES.TYPE, such as `gguf-untied.q4_0`; `gguf-moe` has experts in 
 
 import itertools
 import os
-import shutil
 
 import numpy
+from recipes import folder_once
 
 VOCABULARY = 32000
 BPE_VOCABULARY, BPE_MERGES = 128256, 280147  # of Llama 3
@@ -180,15 +180,7 @@ def _pad(file, alignment):
 def make(root, name, tiny=False):
     """The folder of a checkpoint; written on first use, whole or not at all."""
     family, layout = name.split(".")
-    folder = os.path.join(root, ("tiny-" if tiny else "") + name)
-    if os.path.exists(folder):
-        return folder
-    partial = folder + ".partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    os.makedirs(partial)
-    _write(os.path.join(partial, "model.gguf"), family, layout, tiny)
-    os.rename(partial, folder)
-    return folder
+    return folder_once(root, name, tiny, lambda folder: _write(os.path.join(folder, "model.gguf"), family, layout, tiny))
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@ A name is FORMAT-SIZE.LAYOUT, such as `onnx-m.outside`. Each is a folder with on
 embedding and a head, or convolutions."""
 
 import os
-import shutil
 
 import numpy
+from recipes import folder_once
 
 # size: (layers, hidden size, rows of the embedding and columns of the head; 0: neither)
 SIZES = {"s": (4, 1024, 32000), "m": (8, 1408, 0), "l": (8, 1280, 40000), "tiny": (2, 64, 512)}
@@ -191,15 +191,7 @@ def make(root, name, tiny=False):
     """The folder of a checkpoint; written on first use, whole or not at all."""
     family, layout = name.split(".")
     form, size = family.split("-")
-    folder = os.path.join(root, ("tiny-" if tiny else "") + name)
-    if os.path.exists(folder):
-        return folder
-    partial = folder + ".partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    os.makedirs(partial)
-    WRITERS[form](partial, size, layout, tiny)
-    os.rename(partial, folder)
-    return folder
+    return folder_once(root, name, tiny, lambda folder: WRITERS[form](folder, size, layout, tiny))
 
 
 if __name__ == "__main__":

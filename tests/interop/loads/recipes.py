@@ -6,6 +6,7 @@ table can be listed without any framework. recipes_*.py hold the recipes of one 
 import glob
 import json
 import os
+import shutil
 from dataclasses import dataclass
 
 RECIPES = {}
@@ -29,6 +30,19 @@ class Recipe:
 
     def options(self, model):
         return list(self.flags(model) if callable(self.flags) else self.flags)
+
+
+def folder_once(root, name, tiny, write):
+    """The folder of a model, which write(folder) fills on first use: whole or not at all."""
+    folder = os.path.join(root, ("tiny-" if tiny else "") + name)
+    if os.path.exists(folder):
+        return folder
+    partial = folder + ".partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    os.makedirs(partial)
+    write(partial)
+    os.rename(partial, folder)
+    return folder
 
 
 def recipe(method, *models, **more):
