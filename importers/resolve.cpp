@@ -45,7 +45,10 @@ bool is_clean_relative(std::string_view name) {
 }
 
 ModelFolder::ModelFolder(const fs::path& folder, bool follow_links)
-    : folder_(folder), bounds_(folder), follow_links_(follow_links) {}
+    : folder_(folder),
+      open_(::open(folder.empty() ? "." : folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
+      bounds_(folder),
+      follow_links_(follow_links) {}
 
 std::shared_ptr<const io::SourceFile> ModelFolder::open(const std::string& name,
                                                         const std::string& asked_by) const {
@@ -53,9 +56,23 @@ std::shared_ptr<const io::SourceFile> ModelFolder::open(const std::string& name,
     throw Error(ErrorCode::malformed, {.file = asked_by.empty() ? folder_.string() : asked_by},
                 "names a file '{}' outside its folder or not cleanly inside it", safe_display(name, 200));
   const std::string path = (folder_ / name).string();
-  io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  // mostly a file of the folder itself, which needs no path to say where it lies
+  const bool is_entry = open_ && name.find('/') == std::string::npos;
+  io::UniqueFd fd(is_entry ? ::openat(open_.get(), name.c_str(), kFlags | O_NOFOLLOW)
+                           : ::open(path.c_str(), kFlags));
+  const bool is_inside = is_entry && fd;
+  if (is_entry && !fd && errno == ELOOP) fd = io::UniqueFd(::open(path.c_str(), kFlags));
   if (!fd && (errno == ENOENT || errno == ENOTDIR)) return nullptr;
   if (!fd) throw system_error(path, "open", errno);
+  if (!is_inside) check_place(fd, path, asked_by);
+  auto file = std::make_shared<const io::SourceFile>(io::SourceFile::adopt(std::move(fd), path));
+  if (file->size() < io::kMostPointer) refuse_known(*file);
+  return file;
+}
+
+void ModelFolder::check_place(const io::UniqueFd& fd, const std::string& path,
+                              const std::string& asked_by) const {
   std::array<char, PATH_MAX> text;  // the begin of a longer path decides as well
   const std::string link = fmt::format("/proc/self/fd/{}", fd.get());
   const ssize_t length = ::readlink(link.c_str(), text.data(), text.size());
@@ -66,9 +83,6 @@ std::shared_ptr<const io::SourceFile> ModelFolder::open(const std::string& name,
                 asked_by.empty() ? "" : fmt::format("asked for by '{}': ", safe_display(asked_by)),
                 safe_display(real, 200))
         .with({"follow_links", "on"});
-  auto file = std::make_shared<const io::SourceFile>(io::SourceFile::adopt(std::move(fd), path));
-  if (file->size() < io::kMostPointer) refuse_known(*file);
-  return file;
 }
 
 // --- Resolves a path as a file, a folder, a cache or a hub name, in that order.
@@ -89,11 +103,16 @@ struct Opening : ResolveOptions {
 };
 
 struct Listing {
-  std::vector<std::string> names;   // of files, sorted
+  std::vector<std::string> names;   // of files
   std::vector<std::string> hidden;  // files and folders of this program
 };
 
-Listing list_folder(const fs::path& folder) {
+void sort_names(Listing& listing) {
+  std::ranges::sort(listing.names, [](const auto& a, const auto& b) { return natural_less(a, b); });
+}
+
+// In the order of the folder.
+Listing read_listing(const fs::path& folder) {
   std::error_code failure;
   Listing listing;
   for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
@@ -105,7 +124,13 @@ Listing list_folder(const fs::path& folder) {
       listing.names.push_back(std::move(name));
   }
   if (failure) throw system_error(folder.string(), "list the folder", failure.value());
-  std::ranges::sort(listing.names, [](const auto& a, const auto& b) { return natural_less(a, b); });
+  return listing;
+}
+
+// With sorted names.
+Listing list_folder(const fs::path& folder) {
+  Listing listing = read_listing(folder);
+  sort_names(listing);
   return listing;
 }
 
@@ -118,9 +143,13 @@ constexpr int kMostTries = 3;  // while other processes put files in place
 // The files of a model folder, of which none has appeared or gone while marks were looked for.
 Listing list_model_folder(const fs::path& folder, bool consumed) {
   for (int tries = 1; tries <= kMostTries; ++tries) {
-    Listing listing = list_folder(folder);
+    Listing listing = read_listing(folder);
     io::require_whole(folder.string(), listing.hidden, consumed);
-    if (list_folder(folder).names == listing.names) return listing;
+    Listing again = read_listing(folder);
+    const bool same_order = again.names == listing.names;  // mostly, and quicker than sorting twice
+    sort_names(listing);
+    if (!same_order) sort_names(again);
+    if (same_order || again.names == listing.names) return listing;
   }
   fail_replaced(folder.string());
 }
@@ -164,11 +193,12 @@ std::optional<std::size_t> candidate_rank(std::string_view name) {
 
 // The files of a folder that could be the model, best first; equal ranks are sorted by name.
 std::vector<std::string> candidates(const std::vector<std::string>& names) {
+  std::vector<std::pair<std::size_t, const std::string*>> ranked;
+  for (const std::string& name : names)
+    if (const auto rank = candidate_rank(name)) ranked.emplace_back(*rank, &name);
+  std::ranges::stable_sort(ranked, {}, [](const auto& entry) { return entry.first; });
   std::vector<std::string> found;
-  std::copy_if(names.begin(), names.end(), std::back_inserter(found),
-               [](const auto& name) { return candidate_rank(name).has_value(); });
-  std::ranges::stable_sort(
-      found, [](const auto& a, const auto& b) { return *candidate_rank(a) < *candidate_rank(b); });
+  for (const auto& [rank, name] : ranked) found.push_back(*name);
   return found;
 }
 

@@ -35,7 +35,11 @@ class ModelFolder {
   std::shared_ptr<const io::SourceFile> open(const std::string& name, const std::string& asked_by = "") const;
 
  private:
+  // Throws Error{unsupported} for an open file whose real path lies outside.
+  void check_place(const io::UniqueFd& fd, const std::string& path, const std::string& asked_by) const;
+
   std::filesystem::path folder_;  // as shown to the user
+  io::UniqueFd open_;             // the folder; invalid where it may be searched but not opened
   io::FolderBounds bounds_;
   bool follow_links_;
 };

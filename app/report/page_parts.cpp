@@ -2,6 +2,7 @@
 #include "app/report/page_parts.h"
 
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "core/load/request/load_options.h"
@@ -11,7 +12,6 @@
 #include <array>
 #include <fstream>
 #include <span>
-#include <thread>
 
 #include <fmt/core.h>
 #include <sys/sysinfo.h>
@@ -109,8 +109,7 @@ OptionList machine_facts() {
   utsname system{};
   if (::uname(&system) == 0)
     list.push_back({"System", fmt::format("{} {} {}", system.sysname, system.release, system.machine)});
-  list.push_back({"Processor", fmt::format("{}, {}", processor_name(),
-                                           counted(std::thread::hardware_concurrency(), "core"))});
+  list.push_back({"Processor", fmt::format("{}, {}", processor_name(), counted(cores(), "core"))});
   struct sysinfo memory {};
   if (::sysinfo(&memory) == 0)
     list.push_back({"Memory", format_bytes(std::uint64_t{memory.totalram} * memory.mem_unit)});

@@ -50,6 +50,11 @@ Error current_error() {
   }
 }
 
+std::size_t cores() {
+  static const std::size_t count = std::max(std::thread::hardware_concurrency(), 1u);
+  return count;
+}
+
 // --- On Linux each thread has a nice value of its own.
 
 void yield_to_others() {

@@ -63,9 +63,13 @@ class Once {
   std::atomic<bool> done_ = false;
 };
 
-// --- Starts a thread, or says that the system gives none.
+// --- How many threads are worth it, and starting one.
 
-// Throws Error{limit} if the system refuses.
+// The cores that this process may run on, at least 1. Asked once: the answer takes the system as long as
+// opening a file.
+std::size_t cores();
+
+// Throws Error{limit} if the system gives no thread.
 template <typename Function>
 std::jthread start_thread(Function&& function) {
   try {

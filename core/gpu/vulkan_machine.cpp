@@ -4,6 +4,7 @@
 
 #include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/gpu/memory_need.h"
 #include "core/io/striped_reader.h"
 #include "core/io/system_memory.h"
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include <unistd.h>
@@ -129,8 +129,8 @@ bool reads_plainly(const plan::Step& step) {
 unsigned threads_for(unsigned asked, MemoryUse device_memory) {
   constexpr unsigned kLeast = 2, kMost = 8;
   if (asked > 0) return asked;
-  const unsigned cores = std::max(std::thread::hardware_concurrency(), 1u);
-  return std::clamp(device_memory == MemoryUse::direct ? cores : cores - 1, kLeast, kMost);
+  const auto all = static_cast<unsigned>(cores());
+  return std::clamp(device_memory == MemoryUse::direct ? all : all - 1, kLeast, kMost);
 }
 
 // Staging blocks into which the plan copies one storage whole, and nothing else.

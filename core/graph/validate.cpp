@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <thread>
 
 #include <fmt/core.h>
 
@@ -177,7 +176,7 @@ void check_storages(const MetaGraph& graph) {
 // Whether storages, names and ranges are valid, checked by several threads.
 bool is_sound(const MetaGraph& graph) {
   constexpr std::size_t kMostThreads = 8;
-  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, kMostThreads);
+  const std::size_t threads = std::clamp<std::size_t>(cores(), 2, kMostThreads);
   std::atomic<bool> sound = true;
   ParallelLoop(threads + 2, threads, [&](std::size_t turn) {
     try {

@@ -16,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <tuple>
 
 namespace loadline::inspect {
@@ -139,8 +138,7 @@ class Comparer {
   void run() {
     for (std::uint32_t i = 0; i < result_.match.pairs.size(); ++i) prepare(i);
     const std::size_t threads =
-        std::min<std::size_t>({std::max(std::thread::hardware_concurrency(), 1u), kMostThreads,
-                               std::max<std::size_t>(parts_.size(), 1)});
+        std::min<std::size_t>({cores(), kMostThreads, std::max<std::size_t>(parts_.size(), 1)});
     ParallelLoop(parts_.size(), threads, [&](std::size_t i) { compare(parts_[i]); }).finish();
     for (std::uint32_t i = 0; i < result_.results.size(); ++i) finish(i);
   }

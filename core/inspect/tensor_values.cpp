@@ -13,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <variant>
 
 namespace loadline::inspect {
@@ -104,8 +103,7 @@ void measure_tensors(const io::StorageReader& reader, std::span<const graph::Ten
     const std::lock_guard lock(mutex);
     done(i, std::move(measured));
   };
-  const std::size_t threads = std::min<std::size_t>(
-      {std::max(std::thread::hardware_concurrency(), 1u), kMostThreads, tensors.size()});
+  const std::size_t threads = std::min<std::size_t>({cores(), kMostThreads, tensors.size()});
   ParallelLoop(tensors.size(), threads, turn).finish();
 }
 

@@ -12,9 +12,20 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace loadline::io {
+namespace {
+
+// Whether reading this byte would not wait for the disk. False if the file system cannot tell.
+bool is_cached(int fd, std::uint64_t offset) {
+  std::byte byte{};
+  const iovec place{&byte, 1};
+  return ::preadv2(fd, &place, 1, static_cast<off_t>(offset), RWF_NOWAIT) == 1;
+}
+
+}  // namespace
 
 // --- Reads with pread until the whole range is read; errors name the byte.
 
@@ -83,7 +94,10 @@ void SourceFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
 }
 
 void SourceFile::will_read(std::uint64_t offset, std::uint64_t bytes) const {
-  if (fd_)
+  if (!fd_ || bytes == 0 || offset >= size_) return;
+  const std::uint64_t last = offset + std::min(bytes, size_ - offset) - 1;
+  // a call for what the page cache holds already looks up each of its pages
+  if (!is_cached(fd_.get(), base_ + offset) || !is_cached(fd_.get(), base_ + last))
     ::posix_fadvise(fd_.get(), static_cast<off_t>(base_ + offset), static_cast<off_t>(bytes),
                     POSIX_FADV_WILLNEED);
 }

@@ -2,6 +2,7 @@
 #include "exporters/writer/forecast.h"
 
 #include "core/base/error.h"
+#include "core/base/tasks.h"
 #include "core/base/text.h"
 #include "core/graph/names/file_names.h"
 #include "core/io/system_memory.h"
@@ -14,7 +15,6 @@
 #include <climits>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include <unistd.h>
 
@@ -140,7 +140,7 @@ PipelineSizes buffers_for(const Layout& layout, const graph::MetaGraph& source, 
   constexpr unsigned kMostThreads = 8, kWritersAtOnce = 4;
   const unsigned threads = options.threads != 0
                                ? options.threads
-                               : std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+                               : static_cast<unsigned>(std::min<std::size_t>(cores(), kMostThreads));
   // past the page cache the disk has work only while a thread waits for it
   const unsigned writers = options.policy == io::WritePolicy::direct ? kWritersAtOnce : 1;
   return share_budget(options.memory_budget, threads, writers, computes, gathers);

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <mutex>
 #include <string_view>
-#include <thread>
 
 #include <fmt/core.h>
 
@@ -171,8 +170,7 @@ void open_shards(const Source& source, const std::vector<std::string>& names,
 }
 
 std::size_t threads_for_shards(std::size_t shards) {
-  const std::size_t cores = std::max(2U, std::thread::hardware_concurrency());
-  return std::min({kMostThreads, cores, shards / kShardsPerThread});
+  return std::min({kMostThreads, std::max<std::size_t>(2, cores()), shards / kShardsPerThread});
 }
 
 std::vector<std::string> likely_shards(const io::SourceFile& index) {

@@ -16,7 +16,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -76,9 +75,8 @@ void read_rows(const Context& context, const report::RunQuestion& question, repo
                bool takes_kept, const load::LoadEnvironment& environment, std::vector<Listed>& models,
                Progress& progress) {
   constexpr std::size_t kMostThreads = 8;
-  const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1u);
   const std::string asked = question.text();
-  ParallelLoop(models.size(), std::min({cores, kMostThreads, models.size()}), [&](std::size_t at) {
+  ParallelLoop(models.size(), std::min({cores(), kMostThreads, models.size()}), [&](std::size_t at) {
     Listed& model = models[at];
     progress.check_canceled();
     if (!model.stored.path.empty()) {

@@ -9,7 +9,6 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -53,13 +52,14 @@ class Finder {
     constexpr std::size_t kTurn = 2048, kMostThreads = 8;
     found_.tensors.resize(modules.size());
     const std::size_t turns = (modules.size() + kTurn - 1) / kTurn;
-    const std::size_t cores = std::max(2U, std::thread::hardware_concurrency());
-    ParallelLoop(turns, std::min({turns, cores, kMostThreads}), [&](std::size_t turn) {
-      const std::size_t end = std::min((turn + 1) * kTurn, modules.size());
-      Recent recent;
-      for (std::size_t i = turn * kTurn; i < end; ++i)
-        found_.tensors[i] = fit(modules.name(i), modules.group(i), recent);
-    }).finish();
+    ParallelLoop(turns, std::min(turns, std::clamp<std::size_t>(cores(), 2, kMostThreads)),
+                 [&](std::size_t turn) {
+                   const std::size_t end = std::min((turn + 1) * kTurn, modules.size());
+                   Recent recent;
+                   for (std::size_t i = turn * kTurn; i < end; ++i)
+                     found_.tensors[i] = fit(modules.name(i), modules.group(i), recent);
+                 })
+        .finish();
   }
 
   // The last modules of which the types and shapes alone say what they are: thousands are like one of them.

@@ -13,7 +13,6 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -228,8 +227,7 @@ void compare(const graph::MetaGraph& graph, std::span<const Method* const> metho
   constexpr std::size_t kMostBytes = std::size_t{512} << 20;
   const std::size_t fitting =
       kMostBytes / (kBytesOfStorage * std::max<std::size_t>(graph.storages.size(), 1));
-  const std::size_t threads = std::clamp<std::size_t>(
-      std::min<std::size_t>(std::thread::hardware_concurrency(), fitting), 1, kMostThreads);
+  const std::size_t threads = std::clamp<std::size_t>(std::min(cores(), fitting), 1, kMostThreads);
   compare(graph, methods, bound, pass, taker, progress, threads, keep);
 }
 
