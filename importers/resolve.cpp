@@ -57,15 +57,14 @@ std::shared_ptr<const io::SourceFile> ModelFolder::open(const std::string& name,
                 "names a file '{}' outside its folder or not cleanly inside it", safe_display(name, 200));
   const std::string path = (folder_ / name).string();
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-  // mostly a file of the folder itself, which needs no path to say where it lies
+  // mostly an entry of the folder, which needs no path to say where it lies
   const bool is_entry = open_ && name.find('/') == std::string::npos;
-  io::UniqueFd fd(is_entry ? ::openat(open_.get(), name.c_str(), kFlags | O_NOFOLLOW)
-                           : ::open(path.c_str(), kFlags));
-  const bool is_inside = is_entry && fd;
-  if (is_entry && !fd && errno == ELOOP) fd = io::UniqueFd(::open(path.c_str(), kFlags));
+  io::UniqueFd fd(is_entry ? ::openat(open_.get(), name.c_str(), kFlags | O_NOFOLLOW) : -1);
+  const bool may_leave = !is_entry || (!fd && errno == ELOOP);
+  if (may_leave) fd = io::UniqueFd(::open(path.c_str(), kFlags));
   if (!fd && (errno == ENOENT || errno == ENOTDIR)) return nullptr;
   if (!fd) throw system_error(path, "open", errno);
-  if (!is_inside) check_place(fd, path, asked_by);
+  if (may_leave) check_place(fd, path, asked_by);
   auto file = std::make_shared<const io::SourceFile>(io::SourceFile::adopt(std::move(fd), path));
   if (file->size() < io::kMostPointer) refuse_known(*file);
   return file;
@@ -103,16 +102,11 @@ struct Opening : ResolveOptions {
 };
 
 struct Listing {
-  std::vector<std::string> names;   // of files
+  std::vector<std::string> names;   // of files, sorted
   std::vector<std::string> hidden;  // files and folders of this program
 };
 
-void sort_names(Listing& listing) {
-  std::ranges::sort(listing.names, [](const auto& a, const auto& b) { return natural_less(a, b); });
-}
-
-// In the order of the folder.
-Listing read_listing(const fs::path& folder) {
+Listing list_folder(const fs::path& folder) {
   std::error_code failure;
   Listing listing;
   for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
@@ -124,13 +118,7 @@ Listing read_listing(const fs::path& folder) {
       listing.names.push_back(std::move(name));
   }
   if (failure) throw system_error(folder.string(), "list the folder", failure.value());
-  return listing;
-}
-
-// With sorted names.
-Listing list_folder(const fs::path& folder) {
-  Listing listing = read_listing(folder);
-  sort_names(listing);
+  std::ranges::sort(listing.names, [](const auto& a, const auto& b) { return natural_less(a, b); });
   return listing;
 }
 
@@ -143,13 +131,9 @@ constexpr int kMostTries = 3;  // while other processes put files in place
 // The files of a model folder, of which none has appeared or gone while marks were looked for.
 Listing list_model_folder(const fs::path& folder, bool consumed) {
   for (int tries = 1; tries <= kMostTries; ++tries) {
-    Listing listing = read_listing(folder);
+    Listing listing = list_folder(folder);
     io::require_whole(folder.string(), listing.hidden, consumed);
-    Listing again = read_listing(folder);
-    const bool same_order = again.names == listing.names;  // mostly, and quicker than sorting twice
-    sort_names(listing);
-    if (!same_order) sort_names(again);
-    if (same_order || again.names == listing.names) return listing;
+    if (list_folder(folder).names == listing.names) return listing;
   }
   fail_replaced(folder.string());
 }
@@ -198,7 +182,7 @@ std::vector<std::string> candidates(const std::vector<std::string>& names) {
     if (const auto rank = candidate_rank(name)) ranked.emplace_back(*rank, &name);
   std::ranges::stable_sort(ranked, {}, [](const auto& entry) { return entry.first; });
   std::vector<std::string> found;
-  for (const auto& [rank, name] : ranked) found.push_back(*name);
+  for (const auto& entry : ranked) found.push_back(*entry.second);
   return found;
 }
 

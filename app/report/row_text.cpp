@@ -28,6 +28,24 @@ std::string time_text(const load::AdvisedLoad& load) {
   return text;
 }
 
+std::string host_text(const load::LoadRow& row) {
+  const std::uint64_t requested = row.peaks[plan::index(plan::Space::host)].bytes;
+  if (!row.host_range) return format_bytes(requested);
+  std::string low = format_bytes(row.host_range->low);
+  const std::string high = format_bytes(row.host_range->high);
+  if (low == high) return high;
+  const std::string unit = high.substr(high.rfind(' '));
+  if (low.ends_with(unit)) low.resize(low.size() - unit.size());
+  return low + " to " + high;
+}
+
+std::string heap_text(const load::LoadRow& row) {
+  return fmt::format(
+      "{} takes {} on the host: glibc keeps much of what the load frees. With MALLOC_MMAP_THRESHOLD_=131072 "
+      "in its environment it takes {}.",
+      row.method->id, host_text(row), format_bytes(row.peaks[plan::index(plan::Space::host)].bytes));
+}
+
 std::string over_text(const load::BudgetVerdict& verdict) {
   std::vector<std::string> parts;
   const auto add = [&](std::string_view what, std::uint64_t over) {
@@ -36,12 +54,10 @@ std::string over_text(const load::BudgetVerdict& verdict) {
   add("device", verdict.device_over);
   add("host", verdict.host_over);
   add("memory", verdict.unified_over);
-  if (verdict.at_risk > 0) {
-    const bool unified = verdict.unified_high > verdict.unified_peak;
-    parts.push_back(fmt::format("at risk: {} to {}",
-                                format_bytes(unified ? verdict.unified_peak : verdict.host_peak),
-                                format_bytes(unified ? verdict.unified_high : verdict.host_high)));
-  }
+  add("commit charge", verdict.committed_over);
+  if (verdict.at_risk > 0)
+    parts.push_back(
+        fmt::format("at risk: {} to {}", format_bytes(verdict.risk_low), format_bytes(verdict.risk_high)));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

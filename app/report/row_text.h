@@ -12,7 +12,12 @@
 
 namespace loadline::report {
 
-// --- Whether a row fits, in words.
+// --- What a load takes on the host, and whether a row fits, in words.
+
+// The host's peak: "561.12 to 841.33 MiB" where the heap of a process takes more than is requested.
+std::string host_text(const load::LoadRow& row);
+// What that range is, in sentences; for a row that has one.
+std::string heap_text(const load::LoadRow& row);
 
 // The excess over each budget: "device 1.20 GiB over, host 3.00 MiB over". Empty if there is none.
 std::string over_text(const load::BudgetVerdict& verdict);

@@ -8,8 +8,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <functional>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace loadline::allocators {
@@ -18,8 +23,11 @@ namespace loadline::allocators {
 
 namespace {
 
-constexpr std::array<AllocatorRow, 7> kAllocators = {{
+constexpr std::array<AllocatorRow, 9> kAllocators = {{
+    {"heap", AllocatorModel::heap,
+     "the bytes requested, and what the heap of a process keeps of them that starts as most do", true, false},
     {"exact", AllocatorModel::exact, "exactly the bytes requested", true, true},
+    {"fixed", AllocatorModel::exact, "the same: so it is where MALLOC_MMAP_THRESHOLD_ is set", true, false},
     {"torch", AllocatorModel::torch,
      "device memory by PyTorch's caching allocator: multiples of 512 bytes from segments of 2 and 20 MiB",
      true, true},
@@ -49,19 +57,26 @@ std::string_view allocator_id(AllocatorModel model) {
   return row->id;
 }
 
-// --- Chunks of the heap, its top, and mappings.
+// --- Chunks of heaps, their tops, and mappings.
 
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kMostCached = 1040;  // largest chunk that the thread's cache holds
-constexpr int kCachedOfASize = 7;
+constexpr std::uint64_t kMostCached = 1040;  // largest chunk that a thread's cache holds
+constexpr std::size_t kCachedOfASize = 7;
+constexpr std::uint64_t kMostFast = 128;  // largest chunk that is not merged when it is freed
+constexpr std::uint64_t kLeastLarge = 1024;
 constexpr std::uint64_t kHeader = 8;  // at the start of each chunk, before the user's bytes
 constexpr std::uint64_t kUnit = 16;   // offset of the user's bytes in a chunk, and their alignment
 constexpr std::uint64_t kLeastChunk = 32;
 constexpr std::uint64_t kTopPad = 128 << 10;
 constexpr std::uint64_t kMostThreshold = 32 << 20;
 constexpr std::uint64_t kConsolidation = 64 << 10;  // trim runs only after a freed chunk of this size
+constexpr std::uint64_t kMostMappings = 65536;
+constexpr std::uint64_t kHeapBytes = 64 << 20;               // of a thread's arena
+constexpr std::uint64_t kHeapHead = 48;                      // before the chunks of such a heap
+constexpr std::uint64_t kArenaHead = 0x8f0;                  // in the first heap of an arena
+constexpr std::uint64_t kMainBase = std::uint64_t{1} << 40;  // any address without a neighbor
 
 std::uint64_t chunk_bytes(std::uint64_t bytes) {
   return std::max(align_up(bytes + kHeader, kUnit), kLeastChunk);
@@ -69,86 +84,311 @@ std::uint64_t chunk_bytes(std::uint64_t bytes) {
 
 }  // namespace
 
-MallocHeap::Chunk MallocHeap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
-  // posix_memalign requests extra room to align the chunk
+MallocHeap::Chunk MallocHeap::allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint32_t thread,
+                                       bool touched) {
   const bool moves = alignment > kUnit;
-  const std::uint64_t room =
-      chunk_bytes(moves ? chunk_bytes(bytes) + alignment + kLeastChunk - kHeader : bytes);
-  if (const auto hole = holes_.take(room)) {
-    const std::uint64_t rest = hole->bytes - room;
-    if (rest < kLeastChunk) return cut(hole->place.offset, hole->bytes, bytes, alignment);
-    holes_.add({{0, hole->place.offset + room}, rest});
-    return cut(hole->place.offset, room, bytes, alignment);
-  }
-  if (heap_ - top_ < room + kLeastChunk) {
-    if (room >= mmap_threshold_) {
-      const std::uint64_t mapped = align_up(room + kHeader, kPage);
-      mapped_ += mapped;
-      used_ += mapped;
-      return {moves ? alignment - kUnit : 0, mapped, true};
+  const std::uint64_t exact = chunk_bytes(bytes);
+  if (!moves && exact <= kMostCached)
+    if (std::vector<Cached>& cached = caches_[thread][exact / kUnit]; !cached.empty()) {
+      const Cached chunk = cached.back();
+      cached.pop_back();
+      used_ += exact;
+      return {chunk.address, exact, chunk.arena};
     }
-    grow(room);
-  }
-  const std::uint64_t offset = top_;
-  top_ += room;
-  return cut(offset, room, bytes, alignment);
-}
-
-// Cuts the chunk out of a piece of the heap; the parts before and after it become free again.
-MallocHeap::Chunk MallocHeap::cut(std::uint64_t offset, std::uint64_t room, std::uint64_t bytes,
-                                  std::uint64_t alignment) {
-  Chunk chunk{offset, room, false};
-  if (alignment > kUnit) {
-    std::uint64_t lead = (2 * alignment - kUnit - offset % alignment) % alignment;
-    if (lead > 0 && lead < kLeastChunk) lead += alignment;
-    if (lead > 0) give(offset, lead);
-    chunk = {offset + lead, room - lead, false};
-    if (const std::uint64_t exact = chunk_bytes(bytes); chunk.bytes > exact + kLeastChunk) {
-      give(chunk.offset + exact, chunk.bytes - exact);
-      chunk.bytes = exact;
-    }
-  }
+  // posix_memalign requests extra room to align the chunk
+  const std::uint64_t room = moves ? chunk_bytes(exact + alignment + kLeastChunk) : exact;
+  const std::optional<Chunk> found = cut(arena_of(thread), room);
+  Chunk chunk = found ? *found : map(room);
+  if (moves && found) chunk = align(chunk, exact, alignment, thread);
+  if (moves && !found) chunk.lead = static_cast<std::uint32_t>(alignment - kUnit);
   used_ += chunk.bytes;
+  if (touched) touch(chunk, bytes);
   return chunk;
 }
 
-void MallocHeap::grow(std::uint64_t bytes) {
-  heap_ += align_up(bytes + kTopPad + kLeastChunk - (heap_ - top_), kPage);
+std::uint32_t MallocHeap::arena_of(std::uint32_t thread) {
+  const auto [known, is_new] = arena_of_.try_emplace(thread, static_cast<std::uint32_t>(arenas_.size()));
+  if (!is_new) return known->second;
+  Arena& arena = arenas_.emplace_back();
+  arena.main = thread == 0;
+  if (!arena.main) return known->second;
+  arena.heaps.push_back({.base = kMainBase, .first = kMainBase});
+  arena.top = kMainBase;
+  return known->second;
 }
 
-void MallocHeap::release(const Chunk& chunk) {
-  used_ -= chunk.bytes;
-  if (!chunk.mapped) {
-    if (give(chunk.offset, chunk.bytes) >= kConsolidation) trim();
+// A chunk of at least that size. Nothing: a mapping is wanted.
+std::optional<MallocHeap::Chunk> MallocHeap::cut(std::uint32_t number, std::uint64_t bytes) {
+  Arena& arena = arenas_[number];
+  if (bytes <= kMostFast)
+    if (std::vector<std::uint64_t>& fast = arena.fast[bytes / kUnit]; !fast.empty()) {
+      const std::uint64_t address = fast.back();
+      fast.pop_back();
+      --arena.fast_count;
+      return Chunk{address, bytes, static_cast<std::int32_t>(number)};
+    }
+  if (bytes >= kLeastLarge && arena.fast_count > 0) consolidate(arena);
+  while (true) {
+    if (auto chunk = cut_free(arena, number, bytes)) return chunk;
+    if (arena.top_bytes >= bytes + kLeastChunk) break;
+    if (arena.fast_count > 0)
+      consolidate(arena);
+    else if (grow(arena, bytes))
+      break;
+    else
+      return std::nullopt;
+  }
+  const Chunk chunk{arena.top, bytes, static_cast<std::int32_t>(number)};
+  arena.top += bytes;
+  arena.top_bytes -= bytes;
+  return chunk;
+}
+
+// From the free chunks. Those freed last are looked at in their order: one of just that size is taken, the
+// others are sorted by size.
+std::optional<MallocHeap::Chunk> MallocHeap::cut_free(Arena& arena, std::uint32_t number,
+                                                      std::uint64_t bytes) {
+  const bool small = bytes < kLeastLarge;
+  const auto fitting = arena.by_size.lower_bound({bytes, 0});
+  if (small && fitting != arena.by_size.end() && fitting->first == bytes)
+    return split(arena, number, fitting->second, bytes);
+  while (!arena.unsorted.empty()) {
+    const std::uint64_t address = arena.unsorted.front();
+    FreeChunk& chunk = arena.free.at(address);
+    const bool is_remainder = small && arena.unsorted.size() == 1 && address == arena.last_remainder;
+    if (chunk.bytes == bytes || (is_remainder && chunk.bytes > bytes + kLeastChunk))
+      return split(arena, number, address, bytes);
+    arena.unsorted.pop_front();
+    chunk.unsorted.reset();
+    arena.by_size.emplace(chunk.bytes, address);
+  }
+  const auto best = arena.by_size.lower_bound({bytes, 0});
+  if (best == arena.by_size.end()) return std::nullopt;
+  return split(arena, number, best->second, bytes);
+}
+
+// Takes a free chunk; what is left of it stays free.
+MallocHeap::Chunk MallocHeap::split(Arena& arena, std::uint32_t number, std::uint64_t address,
+                                    std::uint64_t bytes) {
+  const std::uint64_t whole = take_free(arena, arena.free.find(address));
+  if (whole - bytes < kLeastChunk) return {address, whole, static_cast<std::int32_t>(number)};
+  add_free(arena, address + bytes, whole - bytes);
+  if (bytes < kLeastLarge) arena.last_remainder = address + bytes;
+  return {address, bytes, static_cast<std::int32_t>(number)};
+}
+
+MallocHeap::Chunk MallocHeap::map(std::uint64_t bytes) {
+  const std::uint64_t mapped = align_up(bytes + kHeader, kPage);
+  reserved_ += mapped;
+  ++mappings_;
+  return {0, mapped};
+}
+
+// Cuts an aligned chunk out of a larger one. The parts before and after it are freed.
+MallocHeap::Chunk MallocHeap::align(const Chunk& room, std::uint64_t bytes, std::uint64_t alignment,
+                                    std::uint32_t thread) {
+  std::uint64_t lead = (2 * alignment - kUnit - room.address % alignment) % alignment;
+  if (lead > 0 && lead < kLeastChunk) lead += alignment;
+  Chunk chunk{room.address + lead, room.bytes - lead, room.arena};
+  if (lead > 0) give_remainder({room.address, lead, room.arena}, thread);
+  if (chunk.bytes > bytes + kLeastChunk) {
+    give_remainder({chunk.address + bytes, chunk.bytes - bytes, room.arena}, thread);
+    chunk.bytes = bytes;
+  }
+  return chunk;
+}
+
+void MallocHeap::give_remainder(const Chunk& rest, std::uint32_t thread) {
+  if (remainders_join_) {
+    merge(arenas_[static_cast<std::size_t>(rest.arena)], rest.address, rest.bytes);
     return;
   }
-  mapped_ -= chunk.bytes;
-  const std::uint64_t bytes = chunk.bytes - chunk.offset;  // without the offset that alignment added
-  if (bytes <= mmap_threshold_ || bytes > kMostThreshold) return;
-  mmap_threshold_ = bytes;
-  trim_threshold_ = 2 * bytes;
+  used_ += rest.bytes;
+  release(rest, thread);
 }
 
-// Frees a range and merges it with free neighbors; returns the size of the merged range. A few small pieces
-// of each size stay in the thread's cache unmerged: one such piece keeps all memory below it from joining the
-// top.
-std::uint64_t MallocHeap::give(std::uint64_t offset, std::uint64_t bytes) {
-  if (bytes <= kMostCached && cached_[bytes / kUnit] < kCachedOfASize) {
-    ++cached_[bytes / kUnit];
-    return 0;
+bool MallocHeap::grow(Arena& arena, std::uint64_t bytes) {
+  if (bytes >= threshold_ && mappings_ < kMostMappings) return false;
+  if (!arena.main &&
+      (arena.heaps.empty() ||
+       arena.heaps.back().bytes + align_up(bytes + kLeastChunk - arena.top_bytes, kPage) > kHeapBytes))
+    return open_heap(arena, bytes);
+  const std::uint64_t wanted = bytes + kLeastChunk + (arena.main ? kTopPad : 0);
+  const std::uint64_t more = align_up(wanted - std::min(wanted, arena.top_bytes), kPage);
+  arena.heaps.back().bytes += more;
+  arena.top_bytes += more;
+  reserved_ += more;
+  return true;
+}
+
+// Opens another heap of a thread's arena. What the last one has left becomes a free chunk, but for its end.
+bool MallocHeap::open_heap(Arena& arena, std::uint64_t bytes) {
+  const std::uint64_t wanted = bytes + kLeastChunk + kHeapHead;
+  if (wanted > kHeapBytes) return false;
+  const std::uint64_t base = next_range_;
+  next_range_ += kHeapBytes;
+  Heap& heap = arena.heaps.emplace_back();
+  heap.base = base;
+  heap.bytes = wanted + kTopPad <= kHeapBytes ? align_up(wanted + kTopPad, kPage) : kHeapBytes;
+  heap.first = base + (arena.heaps.size() > 1 ? kHeapHead : kArenaHead);
+  heap.old_top = arena.top;
+  heap.old_top_bytes = arena.top_bytes;
+  reserved_ += heap.bytes;
+  arena.top = heap.first;
+  arena.top_bytes = heap.bytes - (heap.first - base);
+  Chunk head{heap.first, kUnit, static_cast<std::int32_t>(&arena - arenas_.data())};
+  touch(head, 0);
+  const Heap& opened = arena.heaps.back();
+  if (arena.heaps.size() == 1 || opened.old_top_bytes < 2 * kLeastChunk) return true;
+  std::uint64_t address = opened.old_top, left = (opened.old_top_bytes - kLeastChunk) / kUnit * kUnit;
+  if (const auto next = arena.free.lower_bound(address); next != arena.free.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second.bytes == address) {
+      address = before->first;
+      left += take_free(arena, before);
+    }
   }
-  const Hole hole = holes_.add({{0, offset}, bytes});
-  if (hole.end() != top_) return hole.bytes;
-  holes_.remove(hole.place);
-  top_ = hole.place.offset;
-  return heap_ - top_;
+  add_free(arena, address, left);
+  return true;
+}
+
+void MallocHeap::release(const Chunk& chunk, std::uint32_t thread) {
+  used_ -= chunk.bytes;
+  if (chunk.arena == kMapped) {
+    reserved_ -= chunk.bytes;
+    resident_ -= chunk.touched;
+    --mappings_;
+    const std::uint64_t bytes = chunk.bytes - chunk.lead;
+    if (bytes <= threshold_ || bytes > kMostThreshold) return;
+    threshold_ = bytes;
+    trim_ = 2 * bytes;
+    return;
+  }
+  const std::size_t units = chunk.bytes / kUnit;
+  if (chunk.bytes <= kMostCached)
+    if (std::vector<Cached>& cached = caches_[thread][units]; cached.size() < kCachedOfASize)
+      return cached.push_back({chunk.address, chunk.arena});
+  Arena& arena = arenas_[static_cast<std::size_t>(chunk.arena)];
+  if (chunk.bytes <= kMostFast) {
+    ++arena.fast_count;
+    return arena.fast[units].push_back(chunk.address);
+  }
+  if (merge(arena, chunk.address, chunk.bytes) < kConsolidation) return;
+  if (arena.fast_count > 0) consolidate(arena);
+  trim(arena);
+}
+
+// Frees a range and merges it with free neighbors and the top; returns the size of the merged range.
+std::uint64_t MallocHeap::merge(Arena& arena, std::uint64_t address, std::uint64_t bytes) {
+  auto next = arena.free.lower_bound(address);
+  if (next != arena.free.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second.bytes == address) {
+      address = before->first;
+      bytes += take_free(arena, before);
+    }
+  }
+  if (address + bytes == arena.top) {
+    arena.top = address;
+    return arena.top_bytes += bytes;
+  }
+  next = arena.free.lower_bound(address);
+  if (next != arena.free.end() && next->first == address + bytes) bytes += take_free(arena, next);
+  add_free(arena, address, bytes);
+  return bytes;
+}
+
+void MallocHeap::add_free(Arena& arena, std::uint64_t address, std::uint64_t bytes) {
+  arena.free[address] = {bytes, arena.unsorted.insert(arena.unsorted.end(), address)};
+}
+
+// Removes a free chunk from all lists; returns its size.
+std::uint64_t MallocHeap::take_free(Arena& arena, std::map<std::uint64_t, FreeChunk>::iterator at) {
+  const auto [address, chunk] = *at;
+  if (chunk.unsorted)
+    arena.unsorted.erase(*chunk.unsorted);
+  else
+    arena.by_size.erase({chunk.bytes, address});
+  if (arena.last_remainder == address) arena.last_remainder = 0;
+  arena.free.erase(at);
+  return chunk.bytes;
+}
+
+void MallocHeap::consolidate(Arena& arena) {
+  arena.fast_count = 0;
+  for (std::size_t units = 0; units < arena.fast.size(); ++units)
+    for (const std::uint64_t address : std::exchange(arena.fast[units], {}))
+      merge(arena, address, units * kUnit);
 }
 
 // Returns pages at the top to the system, except the padding.
-void MallocHeap::trim() {
-  const std::uint64_t room = heap_ - top_;
-  if (room < trim_threshold_ || room <= kLeastChunk + kTopPad) return;
-  heap_ -= (room - kLeastChunk - kTopPad) / kPage * kPage;
+void MallocHeap::trim(Arena& arena) {
+  if (!arena.main) trim_heaps(arena);
+  if (arena.top_bytes < trim_ || arena.top_bytes <= kLeastChunk + 1 + kTopPad) return;
+  shrink(arena, (arena.top_bytes - kLeastChunk - 1 - kTopPad) / kPage * kPage);
+}
+
+// Returns the last heaps of a thread's arena while they are empty and the one before has little left.
+void MallocHeap::trim_heaps(Arena& arena) {
+  while (arena.heaps.size() > 1 && arena.top == arena.heaps.back().first) {
+    const Heap& last = arena.heaps.back();
+    const Heap& before = arena.heaps[arena.heaps.size() - 2];
+    const bool has_rest = last.old_top_bytes >= 2 * kLeastChunk;
+    const std::uint64_t posts =
+        last.old_top + (has_rest ? (last.old_top_bytes - kLeastChunk) / kUnit * kUnit : 0);
+    const std::uint64_t end = before.base + before.bytes;
+    auto rest = arena.free.lower_bound(posts);
+    rest = rest == arena.free.begin() ? arena.free.end() : std::prev(rest);
+    if (rest != arena.free.end() && rest->first + rest->second.bytes != posts) rest = arena.free.end();
+    const std::uint64_t left = end - posts + (rest != arena.free.end() ? rest->second.bytes : 0);
+    if (left + kHeapBytes - before.bytes < kTopPad + kLeastChunk + kPage) return;
+    shrink(arena, last.bytes);
+    arena.heaps.pop_back();
+    arena.top = rest != arena.free.end() ? rest->first : posts;
+    if (rest != arena.free.end()) take_free(arena, rest);
+    arena.top_bytes = end - arena.top;
+  }
+}
+
+// Gives `bytes` bytes at the end of the last heap back.
+void MallocHeap::shrink(Arena& arena, std::uint64_t bytes) {
+  Heap& heap = arena.heaps.back();
+  heap.bytes -= bytes;
+  arena.top_bytes -= std::min(arena.top_bytes, bytes);
+  reserved_ -= bytes;
+  const std::uint64_t page = align_up(heap.bytes, kPage) / kPage;
+  for (std::uint64_t word = page / 64; word < heap.touched.size(); ++word) {
+    const std::uint64_t gone =
+        word == page / 64 ? heap.touched[word] & (~std::uint64_t{0} << page % 64) : heap.touched[word];
+    resident_ -= kPage * static_cast<std::uint64_t>(std::popcount(gone));
+    heap.touched[word] &= ~gone;
+  }
+  heap.touched.resize(std::min<std::size_t>(heap.touched.size(), page / 64 + 1));
+}
+
+// Counts the pages of a chunk with that many bytes of the user's.
+void MallocHeap::touch(Chunk& chunk, std::uint64_t bytes) {
+  if (chunk.arena == kMapped) {
+    chunk.touched = align_up(bytes, kPage);
+    resident_ += chunk.touched;
+    return;
+  }
+  Heap& heap = heap_at(arenas_[static_cast<std::size_t>(chunk.arena)], chunk.address);
+  const std::uint64_t from = (chunk.address - heap.base) / kPage,
+                      to = (chunk.address - heap.base + bytes + kUnit - 1) / kPage + 1;
+  if (heap.touched.size() < to / 64 + 1) heap.touched.resize(to / 64 + 1);
+  for (std::uint64_t word = from / 64; word * 64 < to; ++word) {
+    std::uint64_t mask = ~std::uint64_t{0};
+    if (word == from / 64) mask &= ~std::uint64_t{0} << from % 64;
+    if ((word + 1) * 64 > to) mask &= ~std::uint64_t{0} >> (64 - to % 64);
+    resident_ += kPage * static_cast<std::uint64_t>(std::popcount(mask & ~heap.touched[word]));
+    heap.touched[word] |= mask;
+  }
+}
+
+MallocHeap::Heap& MallocHeap::heap_at(Arena& arena, std::uint64_t address) {
+  const auto behind = std::ranges::upper_bound(arena.heaps, address, {}, &Heap::base);
+  return *std::prev(behind);
 }
 
 // --- Cuts blocks out of segments.

@@ -11,6 +11,7 @@ namespace loadline::allocators {
 
 enum class AllocatorModel : std::uint8_t {
   exact,        // reserves exactly what is requested and releases it at once
+  heap,         // as exact, with a range of what a default process keeps on the host (plan::HeapForecast)
   torch,        // PyTorch's caching allocator (allocator_rules.h); in a load, on the device
   malloc,       // glibc's malloc, which releases memory late (allocator_rules.h); in a load, on the host
   vulkan,       // blocks of up to 256 MiB, divided at multiples of 256 bytes, as the uploader allocates
@@ -30,6 +31,10 @@ std::span<const AllocatorRow> allocators();
 // The allocator of loads with this id. Throws Error{usage} that lists the ids.
 AllocatorModel load_allocator(std::string_view id);
 std::string_view allocator_id(AllocatorModel model);
+// Whether the allocator takes other bytes from the system than those requested.
+constexpr bool reserves(AllocatorModel model) {
+  return model != AllocatorModel::exact && model != AllocatorModel::heap;
+}
 
 // --- The peak memory that an allocator holds for values with known sizes and lifetimes.
 

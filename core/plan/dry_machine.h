@@ -24,7 +24,7 @@ class DryMachine final : public Machine {
                       allocators::AllocatorModel allocator = allocators::AllocatorModel::exact,
                       const PerSpace<allocators::PoolForecast>& expected = {})
       : costs_(costs) {
-    if (allocator != allocators::AllocatorModel::exact) books_.emplace(allocator, expected);
+    if (allocators::reserves(allocator)) books_.emplace(allocator, expected);
   }
 
   void alloc(BlockId id, const Block& block) override;
@@ -59,7 +59,7 @@ class DryMachine final : public Machine {
   std::vector<Space> spaces_;  // by block
   PerSpace<std::uint64_t> live_ = {}, most_live_ = {};
   std::vector<double> busy_until_;       // by block, up to the last that was ever in flight
-  std::optional<AllocatorBooks> books_;  // absent for AllocatorModel::exact
+  std::optional<AllocatorBooks> books_;  // absent if the allocator reserves what is requested
 };
 
 // --- A step of a plan is a few instructions, and there are a million: the calls would cost more.

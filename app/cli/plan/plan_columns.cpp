@@ -115,14 +115,24 @@ class Columns {
     if (torch)
       add_bytes("allocated", kBeside, [](const load::LoadRow& row) { return row.allocated.value_or(0); });
     if (blocks || torch) add_reserved("device reserved", plan::Space::device);
-    add_peak("host", kFigure, plan::Space::host);
+    if (malloc)
+      add_peak("host", kFigure, plan::Space::host);
+    else
+      add("host", kRight, kFigure, [](const load::LoadRow& row) {
+        const bool none =
+            row.refusal || (row.peaks[plan::index(plan::Space::host)].bytes == 0 && !row.host_range);
+        return none ? std::string("-") : report::host_text(row);
+      });
     if (arena || malloc) add_reserved("host reserved", plan::Space::host);
     if (malloc)
-      add_bytes("at most", kFigure, [](const load::LoadRow& row) { return row.reserved_high.value_or(0); });
+      add_bytes("at most", kFigure,
+                [](const load::LoadRow& row) { return row.host_range ? row.host_range->high : 0; });
     if (malloc)
       add_bytes("reserved at end", kBeside, [](const load::LoadRow& row) {
         return row.reserved_final ? (*row.reserved_final)[plan::index(plan::Space::host)] : 0;
       });
+    if (view_.request().commit_limit)
+      add_bytes("committed", kFigure, [](const load::LoadRow& row) { return row.committed.value_or(0); });
     add_peak("staging", kTransient, plan::Space::staging);
     if (blocks) add_reserved("staging reserved", plan::Space::staging);
     if (view_.request().page_cache_budget) {
@@ -131,7 +141,10 @@ class Columns {
       add_bytes("reread", kFigure,
                 [](const load::LoadRow& row) { return row.cache ? row.cache->reread_bytes : 0; });
     } else {
-      add_peak("page cache", kFigure, plan::Space::page_cache);
+      add_bytes("page cache", kFigure, [](const load::LoadRow& row) {
+        return std::max(row.peaks[plan::index(plan::Space::page_cache)].bytes,
+                        row.pages_of_views.value_or(0));
+      });
     }
     add_bytes("unified", kSum, [](const load::LoadRow& row) { return row.unified_peak.bytes; });
     add_bytes("read per token", kFigure, [](const load::LoadRow& row) { return row.pass_reads.all(); });

@@ -44,6 +44,7 @@ Json fits_json(const load::LoadRow& row, const load::BoundRequest& bound) {
   const bool whole = !row.incomplete;
   Json json = {{"host", budget.host ? Json(whole && verdict.host_fits && !host_risk) : Json()},
                {"device", budget.device ? Json(whole && verdict.device_fits) : Json()}};
+  if (budget.committed) json["committed"] = whole && verdict.committed_over == 0;
   if (bound.memory.kind == plan::MemoryKind::unified)
     json["unified"] = budget.unified ? Json(whole && verdict.unified_fits && !unified_risk) : Json();
   return json;
@@ -102,13 +103,14 @@ Json row_json(const load::LoadRow& row, const load::BoundRequest& bound) {
     if (!verdict.device_fits) json["over"]["device"] = verdict.device_over;
     if (!verdict.unified_fits) json["over"]["unified"] = verdict.unified_over;
   }
-  if (verdict.unified_high > verdict.unified_peak)
-    json["range"]["unified"] = {verdict.unified_peak, verdict.unified_high};
-  if (verdict.unified_high > verdict.unified_peak || row.reserved_high) json["at_risk"] = verdict.at_risk > 0;
-  if (row.reserved_high) {
-    const std::uint64_t least = row.peaks[plan::index(plan::Space::host)].bytes;
-    json["range"]["host"] = {least, std::max(*row.reserved_high, least)};
-  }
+  const bool wide =
+      bound.memory.kind == plan::MemoryKind::unified && verdict.unified_high > verdict.unified_peak;
+  if (wide) json["range"]["unified"] = {verdict.unified_peak, verdict.unified_high};
+  if (wide || row.host_range) json["at_risk"] = verdict.at_risk > 0;
+  if (row.pages_of_views) json["range"]["page_cache"] = {*row.pages_of_views, *row.pages_of_views};
+  if (row.committed) json["committed"] = *row.committed;
+  if (verdict.committed_over > 0) json["over"]["committed"] = verdict.committed_over;
+  if (row.host_range) json["range"]["host"] = {row.host_range->low, row.host_range->high};
   if (bound.request.max_context) json["context_max"] = or_null(row.context_max);
   if (bound.request.require_peak) json["within_required_peak"] = row.over_required_peak == 0;
   return json;

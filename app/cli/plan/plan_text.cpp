@@ -243,15 +243,21 @@ std::string risk_text(const PlanDisplay& view) {
   for (const load::LoadRow& row : view.answer().rows) {
     const load::BudgetVerdict& verdict = row.verdict;
     if (row.refusal || verdict.at_risk == 0) continue;
-    if (verdict.unified_high > verdict.unified_peak)
+    if (verdict.risk_high == verdict.unified_high && view.bound().memory.budget.pages_may_stay)
       text += fmt::format(
           "{} needs {} to {}: on this machine, mapped pages that are copied from may become memory that "
           "cannot be dropped.\n",
-          row.method->id, format_bytes(verdict.unified_peak), format_bytes(verdict.unified_high));
+          row.method->id, format_bytes(verdict.risk_low), format_bytes(verdict.risk_high));
+    else if (view.request().allocator == allocators::AllocatorModel::heap)
+      text += report::heap_text(row) + "\n";
     else
       text += fmt::format("{} needs {} to {} on the host: glibc may keep freed memory.\n", row.method->id,
-                          format_bytes(verdict.host_peak), format_bytes(verdict.host_high));
+                          format_bytes(verdict.risk_low), format_bytes(verdict.risk_high));
   }
+  const bool ranges = std::ranges::any_of(
+      view.answer().rows, [](const load::LoadRow& row) { return row.host_range.has_value(); });
+  if (text.empty() && ranges && view.request().allocator == allocators::AllocatorModel::heap)
+    text = "A host peak with two ends: glibc keeps much of what a load frees (loadline help planning).\n";
   return text;
 }
 
@@ -451,7 +457,7 @@ std::string plan_text(const PlanDisplay& view, bool color, std::size_t columns) 
   if (request.prepack) text += load::prepacking_text(view.graph, *request.prepack) + "\n";
   if (request.cast)
     text += load::cast_text(load::cast_summary(view.graph, *request.cast), *request.cast) + "\n";
-  if (bound.judged() && request.allocator != allocators::AllocatorModel::exact)
+  if (bound.judged() && allocators::reserves(request.allocator))
     text += fmt::format(
         "Verdicts are by what the allocator '{}' reserves{}.\n", allocators::allocator_id(request.allocator),
         has_own_order(answer.rows) ? "; the order \"optimal\" is by the requested bytes" : "");

@@ -200,7 +200,7 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
   if (const std::string reserve = load::reserve_words(document.load.memory()); !reserve.empty())
     paragraph(ui, "Budget: " + reserve + ". Reserve, in Options, sets how much.", ui.theme->muted);
   if (verdict.state != Verdict::State::unjudged &&
-      document.load.asked().request.allocator != allocators::AllocatorModel::exact)
+      allocators::reserves(document.load.asked().request.allocator))
     paragraph(ui, "Checked against the memory that the allocator reserves, which is more.", ui.theme->muted);
   if (!verdict.about.empty()) paragraph(ui, shown(verdict.about), ui.theme->text);
   if (document.advice.can_take_back()) {

@@ -196,6 +196,7 @@ void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) 
       peak(capitalized(plan::space_title(space)), row.peaks[plan::index(space)]);
     if (document.load.comparison.value()->answer.bound->memory.kind == plan::MemoryKind::unified)
       peak("Unified peak", row.deciding_peak);
+    if (row.host_range) paragraph(ui, report::heap_text(row), ui.theme->muted);
     if (row.reserved)
       muted(ui, fmt::format("The allocator reserves {} on the device, {} on the host",
                             format_bytes((*row.reserved)[plan::index(plan::Space::device)]),

@@ -10,6 +10,8 @@
 #include "core/plan/reserved_memory.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -108,6 +110,106 @@ plan::SumLimits limits_of(const Budget& budget) {
   return limits;
 }
 
+class TwoTakers final : public plan::StepTaker {
+ public:
+  TwoTakers(plan::StepTaker& first, plan::HeapForecast* second) : first_(first), second_(second) {}
+  void take(std::span<const plan::Block> blocks, std::span<const plan::Step> steps,
+            std::size_t first) override {
+    first_.take(blocks, steps, first);
+    if (second_ != nullptr) second_->take(blocks, steps);
+  }
+
+ private:
+  plan::StepTaker& first_;
+  plan::HeapForecast* const second_;
+};
+
+bool heap_is_fixed(const BoundRequest& bound) {
+  return bound.request.allocator == allocators::AllocatorModel::exact;
+}
+
+// The files that torch and safetensors map. They stay mapped while a parameter is a view of them, and in
+// transformers 5 until all weights are there.
+void set_files(plan::HeapUse& use, const graph::MetaGraph& graph, const Method& method,
+               const BoundRequest& bound) {
+  const bool stay = method.traits.heap == Heap::transformers_v5 ||
+                    (method.traits.heap == Heap::torch && method.traits.views),
+             views = method.traits.views && !bound.cast_of(method) && !bound.placement.leaves_on_disk(),
+             on_host = method.traits.heap == Heap::transformers_v4;  // all of them at first
+  use.files.resize(graph.files.size());
+  for (std::size_t i = 0; i < graph.files.size(); ++i) use.files[i] = {graph.files[i].bytes, false};
+  for (const graph::Storage& storage : graph.storages)
+    use.file_of.push_back(static_cast<std::uint32_t>(graph::index(storage.file)));
+  const bool pickled =
+      is_pickled(graph) && method.traits.heap == Heap::accelerate;  // which reads those whole
+  for (const graph::StorageId id : used_storages(graph)) {
+    const std::size_t file = graph::index(graph.storage(id).file);
+    if (file >= use.files.size() || pickled) continue;
+    use.files[file].stays |= stay || (views && (on_host || bound.placement.of(id) == Home::host));
+  }
+}
+
+// What the method's framework does to the heap; nothing if the heap is not asked for, or its own.
+std::optional<plan::HeapUse> heap_use(const graph::MetaGraph& graph, const Method& method,
+                                      const BoundRequest& bound) {
+  // where imports leave the threshold: measured with torch 2.13, transformers 5.23 and accelerate 1.15
+  constexpr std::uint64_t kTorch = 962'560, kTransformers = 1'925'120;
+  // host memory of modules, parameters and wrappers, for each tensor: measured with 300 to 3,600 tensors
+  constexpr std::uint64_t kTorchObjects = 5 << 10, kAccelerateObjects = 9'523, kTransformersObjects = 10'854;
+  if (allocators::reserves(bound.request.allocator)) return std::nullopt;
+  const std::vector<graph::StorageId> storages = used_storages(graph);
+  plan::HeapUse use{.threshold = kTransformers};
+  use.fixed = heap_is_fixed(bound);
+  switch (method.traits.heap) {
+    case Heap::own:
+      return std::nullopt;
+    case Heap::torch:
+      use.threshold = kTorch;
+      use.object_bytes = kTorchObjects * storages.size();
+      break;
+    case Heap::transformers_v5:
+      use.workers = loading_threads(bound);
+      [[fallthrough]];
+    case Heap::transformers_v4:
+      use.object_bytes = kTransformersObjects * storages.size();
+      break;
+    case Heap::accelerate:
+      use.scattered = true;
+      use.object_bytes = kAccelerateObjects * storages.size();
+      for (const graph::StorageId id : storages) use.built_empty.push_back(graph.storage(id).bytes);
+      break;
+  }
+  set_files(use, graph, method, bound);
+  return use;
+}
+
+// Whether a figure says more than the requested bytes, by more than they are held to.
+bool tells_more(std::uint64_t bytes, std::uint64_t requested) {
+  constexpr std::uint64_t kTold = 16 << 20, kShare = 50;  // a fiftieth
+  return bytes > requested && bytes - requested > std::max(kTold, requested / kShare);
+}
+
+// A parameter that is a view of a mapped file has its first byte read. The kernel then maps what the page
+// cache holds around it: an aligned window of 64 KiB (fault_around_bytes).
+std::uint64_t pages_of_views(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound) {
+  constexpr std::uint64_t kWindow = 64 << 10;
+  const bool pickled =
+      is_pickled(graph) && method.traits.heap == Heap::accelerate;  // which reads those whole
+  if (method.traits.heap == Heap::own || !method.traits.views || pickled || bound.cast_of(method) ||
+      bound.placement.all_on_device() || bound.placement.leaves_on_disk())
+    return 0;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> windows;
+  std::uint64_t bytes = 0;
+  for (const graph::StorageId id : used_storages(graph)) {
+    const graph::Storage& storage = graph.storage(id);
+    if (bound.placement.of(id) != Home::host || graph::index(storage.file) >= graph.files.size()) continue;
+    const std::uint64_t window = storage.offset / kWindow;
+    if (windows.emplace(graph::index(storage.file), window).second)
+      bytes += std::min(kWindow, graph.file(storage.file).bytes - window * kWindow);
+  }
+  return bytes;
+}
+
 // Makes the plan of a projection, and the timeline and the reads of its run.
 class Projector {
  public:
@@ -120,8 +222,8 @@ class Projector {
         progress_(progress),
         pass_(pass) {}
 
-  // In the memory of the projection's own plan and timeline.
-  void run_whole(Projection& projection) const {
+  // In the memory of the projection's own plan and timeline. The steps go to `heap` too, if there is one.
+  void run_whole(Projection& projection, plan::HeapForecast* heap) const {
     projection.plan.taker = nullptr;
     make_plan_in(projection.plan);
     const plan::Plan& plan = projection.plan;
@@ -133,13 +235,15 @@ class Projector {
     plan::DryMachine machine(bound_.costs, bound_.request.allocator, expected);
     projection.timeline = plan::run(plan, machine, progress_, std::move(projection.timeline));
     projection.reads = plan::read_pattern(plan, graph_);
+    if (heap != nullptr) heap->take(plan.blocks, plan.steps);
   }
   // The same without the plan's steps and the usage.
-  void run_streamed(Projection& projection) const {
+  void run_streamed(Projection& projection, plan::HeapForecast* heap) const {
     plan::DryMachine machine(bound_.costs);
     plan::StreamedRun run(method_.id, graph_, machine, limits_of(bound_.limits()), progress_,
                           std::move(projection.timeline));
-    projection.plan.taker = &run;
+    TwoTakers takers(run, heap);
+    projection.plan.taker = &takers;
     make_plan_in(projection.plan);
     plan::hand_over(projection.plan);
     projection.plan.taker = nullptr;
@@ -236,7 +340,7 @@ std::string untrained_types(const graph::MetaGraph& graph, const Method& method,
 }
 
 bool streams_figures(const BoundRequest& bound) {
-  return bound.request.allocator == allocators::AllocatorModel::exact && !bound.request.page_cache_budget &&
+  return !allocators::reserves(bound.request.allocator) && !bound.request.page_cache_budget &&
          !bound.request.prepack;
 }
 
@@ -247,6 +351,10 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
   if (const std::optional<BoundRequest> own = as_called(graph, method, bound))
     return project(graph, method, std::move(order), storages, *own, progress, pass, std::move(used), keep);
   check_training(graph, method, bound, pass);
+  if (bound.request.commit_limit && method.traits.heap == Heap::own)
+    throw Error(ErrorCode::unsupported,
+                "{}: what it commits is not known; it is for methods of PyTorch, transformers and accelerate",
+                method.id);
   Projection projection;
   projection.method = &method;
   projection.order = std::move(order);
@@ -255,18 +363,30 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
   projection.timeline = std::move(used.timeline);
   const Projector projector(graph, method, storages, bound, progress, pass);
   const bool by_peaks = keep == Keep::figures && streams_figures(bound);
+  std::optional<plan::HeapForecast> heap;
+  if (std::optional<plan::HeapUse> use = heap_use(graph, method, bound)) heap.emplace(std::move(*use));
   if (by_peaks) {
-    projector.run_streamed(projection);
+    projector.run_streamed(projection, heap ? &*heap : nullptr);
     find_pass_reads(projection, graph, bound);
   }
   if (!by_peaks || !judged_by_peaks(projection)) {
-    projector.run_whole(projection);
+    projector.run_whole(projection, heap && !by_peaks ? &*heap : nullptr);
     find_pass_reads(projection, graph, bound);
   }
+  const std::uint64_t host = projection.timeline.peaks[plan::index(plan::Space::host)].bytes;
+  if (heap) {
+    const plan::HeapFigures figures = heap->finish(projection.plan.blocks);
+    projection.committed = figures.committed;
+    if (!heap_is_fixed(bound) && tells_more(figures.resident.high, host))
+      projection.host_range = figures.resident;
+    const std::uint64_t pages = projection.timeline.peaks[plan::index(plan::Space::page_cache)].bytes;
+    if (const std::uint64_t viewed = pages_of_views(graph, method, bound); tells_more(viewed, pages))
+      projection.pages_of_views = viewed;
+  }
   if (bound.request.allocator == allocators::AllocatorModel::malloc)
-    projection.host_reserved_high =
-        std::max(plan::unreused_heap_peak(projection.plan),
-                 (*projection.timeline.reserved_peak)[plan::index(plan::Space::host)]);
+    projection.host_range = {
+        host, std::max({plan::unreused_heap_peak(projection.plan), host,
+                        (*projection.timeline.reserved_peak)[plan::index(plan::Space::host)]})};
   if (bound.request.allocator == allocators::AllocatorModel::arena) plan_arenas(projection, progress);
   projection.seconds = modeled_seconds(projection.timeline, projection.reads, bound.costs);
   return projection;
@@ -360,12 +480,28 @@ BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
   const std::optional<BudgetVerdict> quick = verdict_by_peaks(projection, budget);
   BudgetVerdict verdict = quick ? *quick : verdict_by_points(projection, budget);
   verdict.unified_high = std::max(verdict.unified_high, verdict.unified_peak);
-  verdict.host_high = std::max(verdict.host_peak, projection.host_reserved_high.value_or(0));
-  const auto risk = [&](std::uint64_t high, const std::optional<std::uint64_t>& limit, bool fits) {
-    if (limit && fits && high > *limit) verdict.at_risk = std::max(verdict.at_risk, high - *limit);
+  verdict.host_high = verdict.host_peak;
+  if (projection.host_range) {
+    // what the heap takes beyond the blocks that are counted
+    const auto counted = projection.timeline.reserved_peak
+                             ? (*projection.timeline.reserved_peak)[plan::index(plan::Space::host)]
+                             : projection.timeline.peaks[plan::index(plan::Space::host)].bytes;
+    const std::uint64_t more = projection.host_range->high - std::min(projection.host_range->high, counted);
+    verdict.host_high += more;
+    verdict.unified_high += more;
+  }
+  verdict.committed = projection.committed.value_or(0);
+  if (budget.committed && verdict.committed > *budget.committed)
+    verdict.committed_over = verdict.committed - *budget.committed;
+  const auto risk = [&](std::uint64_t low, std::uint64_t high, const std::optional<std::uint64_t>& limit,
+                        bool fits) {
+    if (!limit || !fits || high <= *limit || high - *limit <= verdict.at_risk) return;
+    verdict.at_risk = high - *limit;
+    verdict.risk_low = low;
+    verdict.risk_high = high;
   };
-  risk(verdict.unified_high, budget.unified, verdict.unified_fits);
-  risk(verdict.host_high, budget.host, verdict.host_fits);
+  risk(verdict.unified_peak, verdict.unified_high, budget.unified, verdict.unified_fits);
+  risk(verdict.host_peak, verdict.host_high, budget.host, verdict.host_fits);
   return verdict;
 }
 

@@ -5,6 +5,7 @@
 #include "core/load/request/method.h"
 #include "core/load/request/pass.h"
 #include "core/plan/plan.h"
+#include "core/plan/reserved_memory.h"
 #include "core/plan/run.h"
 
 #include <optional>
@@ -32,8 +33,16 @@ struct Projection {
   bool maps_files = false;  // of the model; imported pages among them
   bool on_host = false;     // nothing is placed on the device
   PassReads pass_reads;     // of each token
-  // With the allocator `malloc`: the most that the heap of the host keeps (unreused_heap_peak()).
-  std::optional<std::uint64_t> host_reserved_high = {};
+  // What a process may take for the host's blocks. With the allocator `heap`: that of the method's framework,
+  // where it differs from the requested bytes by more than they are held to: 2 % and 16 MiB. With `malloc`:
+  // from those to unreused_heap_peak().
+  std::optional<plan::HeapRange> host_range = {};
+  // File pages that views of mapped files bring in before anything reads the weights, where these are more
+  // than the pages that are counted otherwise, by more than 16 MiB and 2 %.
+  std::optional<std::uint64_t> pages_of_views = {};
+  // The commit charge at its peak; absent for methods of which it is not known, and with allocators that are
+  // simulated.
+  std::optional<std::uint64_t> committed = {};
   double seconds = 0;  // modeled_seconds(): the timeline does not model seeks
 };
 
@@ -86,15 +95,21 @@ struct BudgetVerdict {
   std::uint64_t unified_peak = 0;
   // With Budget::pages_may_stay: the unified peak if no mapped page can be dropped.
   std::uint64_t unified_high = 0;
-  // With Projection::host_reserved_high: the host's peak if its heap keeps that much.
+  // With Projection::host_range: the host's peak if its heap takes the upper end.
   std::uint64_t host_high = 0;
+  // The commit charge, and its excess over Budget::committed.
+  std::uint64_t committed = 0;
+  std::uint64_t committed_over = 0;
   // The excess of such a peak over its budget, where the ordinary peak fits.
   std::uint64_t at_risk = 0;
+  std::uint64_t risk_low = 0, risk_high = 0;  // the ordinary peak, and the one at risk
   // The first allocation that exceeds a budget.
   std::optional<std::size_t> step = {};
   std::optional<plan::BlockId> block = {};
 
-  bool fits() const { return device_fits && host_fits && unified_fits && at_risk == 0; }
+  bool fits() const {
+    return device_fits && host_fits && unified_fits && at_risk == 0 && committed_over == 0;
+  }
 };
 
 // The peak of device, host and staging together: the spaces that a unified budget covers.

@@ -314,6 +314,25 @@ plan::PerSpace<AliveBlocks> alive_blocks(const Projection& projection, const Lab
 
 }  // namespace
 
+namespace {
+
+// The required peak, if it is not exceeded anyway, against the upper end of what the load may take.
+void judge_high_end(LoadRow& row, const BoundRequest& bound, bool on_host) {
+  BudgetVerdict& verdict = row.verdict;
+  const bool host = bound.judges_host(on_host);
+  if (!bound.request.require_peak || row.over_required_peak > 0 ||
+      (!host && bound.memory.kind != plan::MemoryKind::unified))
+    return;
+  const std::uint64_t high = host ? verdict.host_high : verdict.unified_high;
+  const std::uint64_t limit = *bound.request.require_peak;
+  if (high <= limit || high - limit <= verdict.at_risk) return;
+  verdict.at_risk = high - limit;
+  verdict.risk_low = host ? verdict.host_peak : verdict.unified_peak;
+  verdict.risk_high = high;
+}
+
+}  // namespace
+
 LoadRow make_row(const Projection& projection, const BoundRequest& bound, const Labels& labels,
                  std::size_t alive) {
   const plan::Timeline& timeline = projection.timeline;
@@ -345,7 +364,9 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
   row.final_bytes = timeline.final_bytes;
   row.reserved = timeline.reserved_peak;
   row.reserved_final = timeline.reserved_final;
-  row.reserved_high = projection.host_reserved_high;
+  row.host_range = projection.host_range;
+  row.pages_of_views = projection.pages_of_views;
+  row.committed = projection.committed;
   row.allocated = timeline.allocated_peak;
   if (request.page_cache_budget) {
     row.cache = plan::limit_cache(projection.plan, timeline, *request.page_cache_budget);
@@ -369,9 +390,7 @@ LoadRow make_row(const Projection& projection, const BoundRequest& bound, const 
     row.judged_peak.bytes = std::max(row.judged_peak.bytes, row.verdict.unified_peak);
   if (request.require_peak && row.judged_peak.bytes > *request.require_peak)
     row.over_required_peak = row.judged_peak.bytes - *request.require_peak;
-  else if (request.require_peak && bound.memory.budget.pages_may_stay &&
-           row.verdict.unified_high > *request.require_peak)
-    row.verdict.at_risk = std::max(row.verdict.at_risk, row.verdict.unified_high - *request.require_peak);
+  judge_high_end(row, bound, projection.on_host);
   return row;
 }
 
@@ -419,6 +438,7 @@ double share_of_budget(const LoadRow& row, const BoundRequest& bound) {
   take(row.verdict.device_peak, bound.memory.budget.device);
   take(row.verdict.host_peak, bound.memory.budget.host);
   take(row.verdict.unified_peak, bound.memory.budget.unified);
+  take(row.verdict.committed, bound.memory.budget.committed);
   take(row.judged_peak.bytes, bound.request.require_peak);
   return most;
 }

@@ -93,7 +93,9 @@ struct LoadRow {
   plan::PerSpace<std::uint64_t> final_bytes = {};
   std::optional<plan::PerSpace<std::uint64_t>> reserved = {};
   std::optional<plan::PerSpace<std::uint64_t>> reserved_final = {};
-  std::optional<std::uint64_t> reserved_high = {};  // Projection::host_reserved_high
+  std::optional<plan::HeapRange> host_range = {};    // as Projection::host_range
+  std::optional<std::uint64_t> pages_of_views = {};  // as Projection::pages_of_views
+  std::optional<std::uint64_t> committed = {};       // as Projection::committed
   std::optional<std::uint64_t> allocated = {};
   std::vector<std::uint64_t> views = {};  // parallel to memory_views()
   std::optional<plan::CacheOutcome> cache = {};
@@ -114,8 +116,8 @@ struct LoadRow {
   bool fits() const { return is_within() && !incomplete; }
   // The largest excess over any budget or the required peak; 0 if there is none.
   std::uint64_t most_over() const {
-    return std::max(
-        {verdict.device_over, verdict.host_over, verdict.unified_over, verdict.at_risk, over_required_peak});
+    return std::max({verdict.device_over, verdict.host_over, verdict.unified_over, verdict.at_risk,
+                     verdict.committed_over, over_required_peak});
   }
 };
 

@@ -116,7 +116,7 @@ constexpr std::array<Method, 43> kMethods = {{
                   host(s.device_weights + s.host_weights + max(s.weights, s.untied_head)));
      },
      load_to_device,
-     {.casts = true, .offloads = true, .order_free = true},
+     {.casts = true, .offloads = true, .order_free = true, .heap = Heap::torch},
      true},
     {"shard_by_shard",
      "as to_device, with one file of the checkpoint in memory at a time",
@@ -125,30 +125,32 @@ constexpr std::array<Method, 43> kMethods = {{
                   host(s.device_weights + s.host_weights + max(s.largest_shard, s.untied_head)));
      },
      load_shard_by_shard,
-     {.casts = true, .offloads = true, .shards = true, .order_free = true}},
+     {.casts = true, .offloads = true, .shards = true, .order_free = true, .heap = Heap::torch}},
     {"meta_assign",
      "builds the model empty, assigns the checkpoint on the host, then .to(device)",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights)); },
      load_meta_assign,
-     {.offloads = true, .order_free = true}},
+     {.offloads = true, .order_free = true, .heap = Heap::torch}},
     {"state_dict", "model on the device; a second copy is loaded there and copied over it",
      [](Sizes s) {
        return law(device(max(2 * s.weights, s.weights + s.pass)), host(s.weights + s.untied_head));
      },
-     load_state_dict},
+     load_state_dict,
+     {.heap = Heap::torch}},
     {"sequential",
      "model on the device; checkpoint on the host, copied over tensor by tensor",
      [](Sizes s) {
        return law(device(s.weights + max(s.largest_weight, s.pass)), host(s.weights + s.untied_head));
      },
      load_sequential,
-     {.order_free = true},
+     {.order_free = true, .heap = Heap::torch},
      true},
     {"meta_map_location", "builds the model empty on the device; the checkpoint is loaded beside it",
      [](Sizes s) {
        return law(device(s.untied_head + max(2 * s.weights, s.weights + s.pass)), host(s.largest_weight));
      },
-     load_meta_map_location},
+     load_meta_map_location,
+     {.heap = Heap::torch}},
     {"mmap_assign",
      "maps the file, assigns its tensors to an empty model, then .to(device)",
      [](Sizes s) {
@@ -157,7 +159,7 @@ constexpr std::array<Method, 43> kMethods = {{
                              {{s.used, s.still_mapped + max(s.largest_shard, s.host_weights)}}));
      },
      load_mmap_assign,
-     {.opens = opened::kMappable, .offloads = true, .shards = true, .views = true},
+     {.opens = opened::kMappable, .offloads = true, .shards = true, .views = true, .heap = Heap::torch},
      true},
     {"mmap_copy",
      "maps the file, copies it into a model on the host, then .to(device)",
@@ -166,7 +168,7 @@ constexpr std::array<Method, 43> kMethods = {{
                   page_cache(s.largest_shard));
      },
      load_mmap_copy,
-     {.casts = true, .opens = opened::kMappable, .offloads = true, .shards = true, .order_free = true}},
+     {.casts = true, .opens = opened::kMappable, .offloads = true, .shards = true, .order_free = true, .heap = Heap::torch}},
     {"mmap_state_dict",
      "maps the file and brings it to the device beside the model",
      [](Sizes s) {
@@ -174,12 +176,12 @@ constexpr std::array<Method, 43> kMethods = {{
                   page_cache(s.largest_shard));
      },
      load_mmap_state_dict,
-     {.opens = opened::kMappable, .shards = true}},
+     {.opens = opened::kMappable, .shards = true, .heap = Heap::torch}},
     {"safetensors_bytes",
      "reads the file as bytes, parses them into tensors, then .to(device)",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.weights + s.largest_shard)); },
      load_safetensors_bytes,
-     {.opens = opened::kSafetensors | opened::kNoFile, .offloads = true, .shards = true}},
+     {.opens = opened::kSafetensors | opened::kNoFile, .offloads = true, .shards = true, .heap = Heap::torch}},
     {"per_tensor",
      "reads one tensor at a time into a model on the device",
      [](Sizes s) {
@@ -233,7 +235,7 @@ constexpr std::array<Method, 43> kMethods = {{
                                         {s.disk, s.largest_weight, kMore}}));
      },
      load_accelerate,
-     {.casts = true, .offloads = true, .disk = true, .auto_maps = true, .shards = true, .views = true},
+     {.casts = true, .offloads = true, .disk = true, .auto_maps = true, .shards = true, .views = true, .heap = Heap::accelerate},
      true},
     {"fastsafetensors",
      "reads files whole to the device; tensors are views into them",
@@ -369,7 +371,7 @@ constexpr std::array<Method, 43> kMethods = {{
                   page_cache(s.largest_shard));
      },
      load_transformers_v4_early,
-     {.casts = true, .own_type = OwnType::f32, .offloads = true, .shards = true}},
+     {.casts = true, .own_type = OwnType::f32, .offloads = true, .shards = true, .heap = Heap::transformers_v4}},
     {"transformers_v4",
      "builds the model empty with mapped tensors as parameters, then .to(device)",
      [](Sizes s) {
@@ -380,7 +382,7 @@ constexpr std::array<Method, 43> kMethods = {{
                               {s.partly_cast, s.weights}}));
      },
      load_transformers_v4,
-     {.casts = true, .own_type = OwnType::f32, .offloads = true, .shards = true, .views = true}},
+     {.casts = true, .own_type = OwnType::f32, .offloads = true, .shards = true, .views = true, .heap = Heap::transformers_v4}},
     {"transformers_v5",
      "loads straight to the device (device_map), fuses experts there",
      [](Sizes s) {
@@ -399,7 +401,7 @@ constexpr std::array<Method, 43> kMethods = {{
       .auto_maps = true,
       .views = true,
       .workers = true,
-      .order_free = true},
+      .order_free = true, .heap = Heap::transformers_v5},
      true},
     {"transformers_v5_to",
      "loads on the host, fuses experts there, then .to(device)",
@@ -413,7 +415,7 @@ constexpr std::array<Method, 43> kMethods = {{
                               {s.fused_experts, s.weights}}));
      },
      load_transformers_v5_to,
-     {.casts = true, .own_type = OwnType::configured, .offloads = true, .shards = true, .views = true}},
+     {.casts = true, .own_type = OwnType::configured, .offloads = true, .shards = true, .views = true, .heap = Heap::transformers_v5}},
     {"fused_in_place",
      "allocates fused tensors first, copies each expert to its place in them",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.largest_loaded)); },

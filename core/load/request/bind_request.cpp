@@ -122,7 +122,7 @@ void take_reserve(LoadMemory& memory, const Reserve& reserve) {
 
 bool BoundRequest::judged() const {
   const Budget& budget = memory.budget;
-  return budget.device || budget.host || budget.unified || request.require_peak;
+  return budget.device || budget.host || budget.unified || budget.committed || request.require_peak;
 }
 
 Budget BoundRequest::limits(bool on_host) const {
@@ -257,6 +257,7 @@ LoadMemory bind_memory(const LoadRequest& request, std::span<const Target> targe
     if (memory.budget.host) memory.notes.push_back(counts_instead("host", *request.host_budget));
     memory.budget.host = request.host_budget;
   }
+  memory.budget.committed = request.commit_limit;
   memory.budget.pages_may_stay = unified && whole.mapped_pages == MappedPages::anonymous;
   // the target's own reserve applies to the memory in its data sheet, not to a device budget from the request
   if (whole.reserve && (request.reserve || !request.device_budget)) take_reserve(memory, *whole.reserve);

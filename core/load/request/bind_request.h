@@ -62,6 +62,7 @@ struct Budget {
   std::optional<std::uint64_t> device = {};
   std::optional<std::uint64_t> host = {};
   std::optional<std::uint64_t> unified = {};
+  std::optional<std::uint64_t> committed = {};  // the commit charge
   // Mapped pages that are copied from may turn into anonymous memory: a load whose peak with all its pages is
   // above the unified budget is at risk.
   bool pages_may_stay = false;

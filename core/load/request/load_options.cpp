@@ -31,6 +31,7 @@ Words ids_of(std::span<const Row> table, Words more = {}) {
 
 Words method_words() { return ids_of(methods(), {"all"}); }
 Words order_words() { return ids_of(orders(), {"all"}); }
+void set_allocator(Request& r, const std::string& id) { r.allocator = allocators::load_allocator(id); }
 Words allocator_words() {
   Words words;
   for (const allocators::AllocatorRow& row : allocators::allocators())
@@ -51,29 +52,21 @@ constexpr std::string_view kMaxContext = "max";
 Words context_words() { return {std::string(kMaxContext)}; }
 bool all_logits(const std::string& rows) { return rows == "all"; }
 std::string_view logits_word(bool all) { return all ? "all" : "last"; }
-
 Words trained_words() { return {"full", "lora"}; }
 Words optimizer_words() { return ids_of(forward::optimizers()); }
 std::string as_it_is(const std::string& name) { return name; }
-
 Words reader_words() { return {"1", "2", "4", "8", "16", "32", "64"}; }
-
 std::string method_id(const std::string& name) {
   check_option_choice(name, method_words());
   return name;
 }
-
 constexpr unsigned bit(LoadUser user) { return 1u << static_cast<unsigned>(user); }
-constexpr unsigned kPlan = bit(LoadUser::plan);
-constexpr unsigned kPack = kPlan | bit(LoadUser::pack);
-constexpr unsigned kUpload = bit(LoadUser::upload);
-constexpr unsigned kOnGpu = kPack | kUpload;
-constexpr unsigned kAll = kOnGpu | bit(LoadUser::rehearse);
-
+constexpr unsigned kPlan = bit(LoadUser::plan), kPack = kPlan | bit(LoadUser::pack),
+                   kUpload = bit(LoadUser::upload), kOnGpu = kPack | kUpload,
+                   kAll = kOnGpu | bit(LoadUser::rehearse);
 using namespace load_groups;
 constexpr std::uint64_t kMostCount = INT64_MAX;
-
-constexpr std::array<LoadOption, 42> kOptions = {{
+constexpr std::array<LoadOption, 43> kOptions = {{
     {{.id = "method",
       .group = kWhich,
       .kind = OptionKind::names,
@@ -158,6 +151,17 @@ constexpr std::array<LoadOption, 42> kOptions = {{
       .access = access::word<parse_reserve, print_reserve, &Request::reserve>},
      kPlan,
      {.needs = "target,device_budget"}},
+    {{.id = "commit_limit",
+      .group = kFit,
+      .kind = OptionKind::bytes,
+      .title = "Commit limit",
+      .value_name = "SIZE",
+      .brief = "most memory that the system promises",
+      .help =
+          "Most memory that the system promises to the process, as with strict overcommit or 'ulimit -d'. "
+          "Files that torch and safetensors map count as a whole.",
+      .access = access::optional_number<&Request::commit_limit>},
+     kPlan},
     {{.id = "page_cache_budget",
       .group = kFit,
       .kind = OptionKind::bytes,
@@ -568,16 +572,14 @@ constexpr std::array<LoadOption, 42> kOptions = {{
       .kind = OptionKind::choice,
       .title = "Allocator",
       .value_name = "ID",
-      .brief = "exact, torch, malloc, vulkan or arena",
-      .help = "Memory allocator to simulate: exact, torch, malloc, vulkan or arena. Budgets are checked "
-              "against what it reserves.",
-      .default_text = "exact",
+      .brief = "heap, fixed, torch, malloc, vulkan, arena",
+      .help = "Memory allocator to simulate. Budgets are checked against what it takes; with heap, against "
+              "the upper end of a range.",
+      .default_text = "heap",
       .choices = allocator_words,
       .access = {
-          [](const Request& r) { return OptionValue(std::string(allocators::allocator_id(r.allocator))); },
-          [](Request& r, const OptionValue& value) {
-            r.allocator = allocators::load_allocator(std::get<std::string>(value));
-          }}},
+          [](const Request& r) { return OptionValue(std::string(allocator_id(r.allocator))); },
+          [](Request& r, const OptionValue& value) { set_allocator(r, std::get<std::string>(value)); }}},
      kPlan},
     {{.id = "rates",
       .group = kSimulated,

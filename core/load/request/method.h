@@ -55,6 +55,15 @@ enum class OwnType : std::uint8_t {
   f32,         // torch's default: from_pretrained() of transformers 4
 };
 
+// Whose heap holds the host's blocks (plan::HeapForecast).
+enum class Heap : std::uint8_t {
+  own,  // of a program that keeps no freed blocks, or is not understood: what is requested counts
+  torch,
+  accelerate,
+  transformers_v4,
+  transformers_v5,  // whose threads have arenas of their own
+};
+
 struct MethodTraits {
   bool casts = false;                  // supports LoadRequest::cast
   OwnType own_type = OwnType::stored;  // another with `casts` only
@@ -78,6 +87,7 @@ struct MethodTraits {
   // (mapping_refusal()).
   bool imports = false;
   bool host_only = false;  // the framework runs on the processor: its weights stay on the host
+  Heap heap = Heap::own;
 };
 
 // --- The laws of peaks: formulas over the sizes of a load. To compute one gives its value and its text.

@@ -193,6 +193,7 @@ struct LoadRequest {
   std::optional<plan::MemoryKind> memory = {};      // absent: the target's, or discrete
   std::optional<std::uint64_t> device_budget = {};  // unified memory: for device, host and staging
   std::optional<std::uint64_t> host_budget = {};    // host and staging together
+  std::optional<std::uint64_t> commit_limit = {};   // for the commit charge, as of `ulimit -d`
   std::optional<Reserve> reserve = {};              // taken off the deciding budget; absent: the target's own
   std::optional<std::uint64_t> page_cache_budget = {};
   std::optional<MappedPages> mapped_pages = {};    // absent: the target's, or droppable
@@ -201,7 +202,7 @@ struct LoadRequest {
   io::FileReads reads = {};  // how an upload reads the files
 
   allocators::AllocatorModel allocator =
-      allocators::AllocatorModel::exact;  // simulated besides the requested bytes
+      allocators::AllocatorModel::heap;  // simulated besides the requested bytes
   std::string rates = {};  // empty: measured on this machine, else assumed; "assumed"; or a file
 
   // What follows the load: activations as one block, or a forward pass.

@@ -10,9 +10,14 @@ import shutil
 from dataclasses import dataclass
 
 RECIPES = {}
+DEFAULT_HEAPS = ("torch", "transformers", "accelerate")  # frameworks whose default heap is projected, too
 
 # Older versions are installed in folders of their own, in front of the newer: {folder: requirement}.
 ENVIRONMENTS = {f"transformers-{version}": f"transformers=={version}" for version in ("4.57.3", "4.38.2")}
+
+
+# With a threshold that is set, glibc gives every large block back that is freed. By itself it keeps many.
+FIXED_HEAP = (("MALLOC_MMAP_THRESHOLD_", "131072"),)
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,8 @@ class Recipe:
     reason: str = ""  # why the projection is off, where that is known
 
     def options(self, model):
-        return list(self.flags(model) if callable(self.flags) else self.flags)
+        flags = list(self.flags(model) if callable(self.flags) else self.flags)
+        return flags + (["--allocator", "fixed"] if self.variables == FIXED_HEAP else [])
 
 
 def folder_once(root, name, tiny, write):
@@ -58,6 +64,11 @@ def add_recipe(name, function, method, *models, **more):
     more.setdefault("about", " ".join((function.__doc__ or "").split()))
     assert name not in RECIPES, name
     RECIPES[name] = Recipe(function, method, models, **more)
+    if RECIPES[name].variables == FIXED_HEAP and RECIPES[name].framework in DEFAULT_HEAPS:
+        about = more["about"].replace(", fixed mmap threshold", "").replace("; fixed mmap threshold", "")
+        reason = "in some runs glibc's heap finds each hole again, and stays near the fixed figure"
+        by_default = more | {"variables": (), "raced": False, "about": f"{about}; glibc as it is", "reason": reason}
+        RECIPES[name + "_default"] = Recipe(function, method, models, **by_default)
     return function
 
 

@@ -2,11 +2,9 @@
 
 import os
 
-from recipes import config_of, dtype_of, one_token, part_of, recipe
+from recipes import FIXED_HEAP, config_of, dtype_of, one_token, part_of, recipe
 
 SHARDS, BIN_SHARDS, TIED = "llama-untied.shards-safetensors", "llama-untied.shards-bin", "llama-tied.safetensors"
-
-FIXED = (("MALLOC_MMAP_THRESHOLD_", "131072"),)  # glibc then gives freed blocks back, as most other allocators do
 
 
 def _dispatch(model, device_map, **more):
@@ -44,20 +42,13 @@ def _offloaded(model, device_map, **more):
     return _dispatch(model, device_map, offload_folder=folder.name, **more), folder
 
 
-@recipe("accelerate", BIN_SHARDS, flags=("--place", "*=disk"), variables=FIXED, framework="accelerate")
+@recipe("accelerate", BIN_SHARDS, flags=("--place", "*=disk"), variables=FIXED_HEAP, framework="accelerate")
 def accelerate_disk(model):
     """load_checkpoint_and_dispatch(device_map={'': 'disk'}, offload_folder=...), fixed mmap threshold"""
     return _offloaded(model, {"": "disk"})
 
 
-@recipe("accelerate", BIN_SHARDS, flags=("--place", "*=disk", "--allocator", "malloc"), framework="accelerate",
-        reason="glibc's heap keeps freed blocks that lie below its moving mmap threshold")
-def accelerate_disk_default(model):
-    """the same with glibc as it is, which keeps what is freed"""
-    return _offloaded(model, {"": "disk"})
-
-
-@recipe("accelerate", SHARDS, BIN_SHARDS, variables=FIXED, framework="accelerate")
+@recipe("accelerate", SHARDS, BIN_SHARDS, variables=FIXED_HEAP, framework="accelerate")
 def accelerate_device(model):
     """load_checkpoint_and_dispatch(device_map={'': device}), fixed mmap threshold"""
     import backend
@@ -66,7 +57,7 @@ def accelerate_device(model):
     return _dispatch(model, {"": 0})
 
 
-@recipe("accelerate", SHARDS, BIN_SHARDS, flags=("--cast", "f32"), variables=FIXED, framework="accelerate")
+@recipe("accelerate", SHARDS, BIN_SHARDS, flags=("--cast", "f32"), variables=FIXED_HEAP, framework="accelerate")
 def accelerate_device_cast(model):
     """load_checkpoint_and_dispatch(device_map={'': device}, dtype=float32), fixed mmap threshold"""
     import backend
@@ -89,14 +80,14 @@ def _auto(model, device, host, run=_dispatch):
     return run(model, "auto", max_memory=room, no_split_module_classes=["LlamaDecoderLayer"])
 
 
-@recipe("accelerate", SHARDS, BIN_SHARDS, TIED, framework="accelerate", variables=FIXED,
+@recipe("accelerate", SHARDS, BIN_SHARDS, TIED, framework="accelerate", variables=FIXED_HEAP,
         flags=lambda model: ("--auto-map", f"{_room(model, 0.4)},{_room(model, 1)}"))
 def accelerate_auto(model):
     """load_checkpoint_and_dispatch(device_map='auto'), 40 % on the device; fixed mmap threshold"""
     return _auto(model, 0.4, 1)
 
 
-@recipe("accelerate", SHARDS, BIN_SHARDS, framework="accelerate", variables=FIXED,
+@recipe("accelerate", SHARDS, BIN_SHARDS, framework="accelerate", variables=FIXED_HEAP,
         flags=lambda model: ("--auto-map", f"{_room(model, 0.4)},{_room(model, 0.4)}"))
 def accelerate_auto_disk(model):
     """the same, 40 % on the device, 40 % on the CPU, the rest on disk"""

@@ -1,9 +1,7 @@
 """Loads by runtimes on the processor, and by numpy."""
 
-from recipes import file_of, recipe
+from recipes import FIXED_HEAP, file_of, recipe
 
-# glibc keeps freed blocks below its moving threshold; with a fixed one it gives all of them back
-FIXED_HEAP = (("MALLOC_MMAP_THRESHOLD_", "131072"),)
 KEPT = "glibc's heap keeps freed blocks that lie below its moving mmap threshold"
 ONNX = ("onnx-s.inside", "onnx-m.inside", "onnx-l.inside", "onnx-s.outside", "onnx-m.outside", "onnx-l.outside")
 

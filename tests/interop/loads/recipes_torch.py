@@ -1,6 +1,6 @@
 """Loads with torch alone: what its tutorials say and what people make of them."""
 
-from recipes import build, build_meta, file_of, files_of, one_token, recipe
+from recipes import FIXED_HEAP, build, build_meta, file_of, files_of, one_token, recipe
 
 BINS = ("llama-untied.bin", "llama-tied.bin", "gpt2.bin")
 SHARDS = ("llama-untied.shards-bin",)
@@ -88,16 +88,9 @@ def _map_location(model):
     return net
 
 
-@recipe("meta_map_location", *BINS, variables=(("MALLOC_MMAP_THRESHOLD_", "131072"),))
+@recipe("meta_map_location", *BINS, variables=FIXED_HEAP)
 def meta_map_location(model):
     """empty model on the device, state dict beside it; fixed mmap threshold"""
-    return _map_location(model)
-
-
-@recipe("meta_map_location", *BINS, flags=("--allocator", "malloc"),
-        reason="glibc's heap keeps freed blocks that lie below its moving mmap threshold")
-def meta_map_location_default(model):
-    """the same with glibc as it is, which keeps what is freed"""
     return _map_location(model)
 
 

@@ -1,6 +1,6 @@
 """transformers' from_pretrained(), in its fifth version and in two of the fourth."""
 
-from recipes import ENVIRONMENTS, add_recipe, dtype_of, one_token, part_of, recipe
+from recipes import ENVIRONMENTS, FIXED_HEAP, add_recipe, dtype_of, one_token, part_of, recipe
 
 SHARDS, ONE, TIED = "llama-untied.shards-safetensors", "llama-untied.safetensors", "llama-tied.safetensors"
 BIN_SHARDS, BIN = "llama-untied.shards-bin", "llama-untied.bin"
@@ -95,14 +95,12 @@ def _cast_by(workers):
     return run
 
 
-# glibc then gives freed blocks back, as most other allocators do
-FIXED = (("MALLOC_MMAP_THRESHOLD_", "131072"),)
 for _workers in (1, 2, 4):
     add_recipe(f"transformers_v5_cast_{_workers}", _cast_by(_workers), "transformers_v5", SHARDS, *((TIED,) if _workers > 1 else ()),
-               framework="transformers", flags=(*CAST, "--workers", str(_workers)), variables=FIXED, raced=_workers > 1)
+               framework="transformers", flags=(*CAST, "--workers", str(_workers)), variables=FIXED_HEAP, raced=_workers > 1)
 
 
-@recipe("transformers_v5", "llama-small-named.shards-safetensors", framework="transformers", flags=("--workers", "1"), variables=FIXED)
+@recipe("transformers_v5", "llama-small-named.shards-safetensors", framework="transformers", flags=("--workers", "1"), variables=FIXED_HEAP)
 def transformers_v5_named_type(model):
     """from_pretrained(device_map=device) without a dtype: F32 weights become BF16, the type in config.json"""
     import backend
@@ -114,19 +112,12 @@ def transformers_v5_named_type(model):
     return transformers.AutoModelForCausalLM.from_pretrained(model, device_map={"": 0})
 
 
-@recipe("transformers_v5", MIXTRAL, framework="transformers", flags=(*ON_HOST, *CAST), variables=FIXED)
+@recipe("transformers_v5", MIXTRAL, framework="transformers", flags=(*ON_HOST, *CAST), variables=FIXED_HEAP)
 def transformers_v5_cpu_cast_experts(model):
     """from_pretrained(dtype=float32) on the CPU, experts gathered; fixed mmap threshold"""
     import torch
 
     return _load(model, torch.float32)
-
-
-@recipe("transformers_v5", SHARDS, framework="transformers", flags=(*CAST, "--workers", "2", "--allocator", "malloc"),
-        reason="small objects split the blocks that glibc's heap has got back, so that the next cast does not fit into them")
-def transformers_v5_cast_default(model):
-    """from_pretrained(device_map=device, dtype=float32), 2 threads, glibc as it is"""
-    return _cast_by(2)(model)
 
 
 def _v4_to(model):

@@ -122,6 +122,7 @@ LoadQuestion timeline_question(const Asked& asked, const ForwardScene* pass,
   LoadQuestion question{load_request(asked, pass), nullptr};
   question.request.device_budget.reset();
   question.request.host_budget.reset();
+  question.request.commit_limit.reset();
   question.request.page_cache_budget.reset();
   question.request.require_peak.reset();
   if (question.request.orders.front() == load::kOwnOrder) question.own_order = own_order;
