@@ -548,8 +548,8 @@ TEST(Names, are_escaped_and_cut_in_the_middle) {
   EXPECT_TRUE(cut.ends_with("ght"));
 }
 
-// What names share goes first, at a dot; layers keep their number, and names their end as long as two parts
-// fit.
+// Whole parts go, in the middle: the first and the last stay. What precedes the number of a layer goes
+// before.
 TEST(Names, lose_what_they_share_and_keep_their_end) {
   const auto window = open_null_window({});
   GuiApp app(*window, "");
@@ -562,14 +562,21 @@ TEST(Names, lose_what_they_share_and_keep_their_end) {
     };
     EXPECT_EQ(cut_to(whole, whole), whole);
     for (const std::string& cut : {std::string("17.self_attn.q_proj.weight"), "17" + more + "q_proj.weight",
-                                   "17" + more + "q_proj" + more})
+                                   "17" + more + "proj.weight", "17" + more + "weight"})
       EXPECT_EQ(cut_to(whole, cut), cut);
-    EXPECT_EQ(cut_to("model.embed_tokens.weight", more + "embed_tokens.weight"),
-              more + "embed_tokens.weight");
-    EXPECT_EQ(cut_to("embed_tokens.weight", "embed_tokens" + more), "embed_tokens" + more);
-    EXPECT_EQ(cut_to("/model/layer.0/attn/MatMul", more + "attn/MatMul"), more + "attn/MatMul");
-    EXPECT_EQ(cut_to("layer2.0.down.weight", "layer2.0.down" + more), "layer2.0.down" + more);
-    EXPECT_EQ(cut_to("layer2.0.down.bias", more + "2.0.down.bias"), more + "2.0.down.bias");
+    EXPECT_EQ(cut_to("model.embed_tokens.weight", "model" + more + "tokens.weight"),
+              "model" + more + "tokens.weight");
+    EXPECT_EQ(cut_to("embed_tokens.weight", "embed_" + more + "weight"), "embed_" + more + "weight");
+    EXPECT_EQ(cut_to("/model/layer.0/attn/MatMul", "/model" + more + "attn/MatMul"),
+              "/model" + more + "attn/MatMul");
+    EXPECT_EQ(cut_to("layer2.0.down.weight", "layer2" + more + "down.weight"),
+              "layer2" + more + "down.weight");
+    EXPECT_EQ(cut_to("12  Conv  /layer1/layer1.0/conv1/Conv", "12  Conv  /layer1" + more + "conv1/Conv"),
+              "12  Conv  /layer1" + more + "conv1/Conv");
+    // and what all rows of a list begin with
+    EXPECT_EQ(shared_parts("blk.0.ffn_down.weight", 21, "blk.0.ffn_up.weight"), 6u);
+    EXPECT_EQ(shared_parts("blk.0.ffn_down.weight", 6, "blk.10.ffn_up.weight"), 4u);
+    EXPECT_EQ(shared_parts("blk.0.ffn_down.weight", 4, "output.weight"), 0u);
     // a part of a number would be another number
     for (float width = 10; width < 200; width += 3) {
       const std::string cut = elided("step 123456 of 9,876,543", width);

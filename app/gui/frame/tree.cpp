@@ -115,8 +115,7 @@ class TreePanel final : public Panel {
     float name = 0, right = 0, y = 0, width = 0, height = 0;
     bool selected = false;
   };
-  float draw_figures(const Document& document, const Ui& ui, const Line& line, std::string_view name,
-                     const LineRoom& room) const;
+  float draw_figures(const Document& document, const Ui& ui, const Line& line, const LineRoom& room) const;
   void draw_line(Workspace& workspace, const Ui& ui, const Line& line);
   void draw_filter(Workspace& workspace, const Ui& ui);
   void go_to_hit(Document& document, int step);
@@ -370,7 +369,7 @@ void TreePanel::press(Workspace& workspace, graph::NodeId at) {
 
 // The figures at the right of a line that begins at `at`, which say of a filtered tree what passes, and where
 // the name ends.
-float TreePanel::draw_figures(const Document& document, const Ui& ui, const Line& line, std::string_view name,
+float TreePanel::draw_figures(const Document& document, const Ui& ui, const Line& line,
                               const LineRoom& room) const {
   const Model& model = *document.model;
   const graph::ModuleNode& node = model.tree.node(line.node);
@@ -381,29 +380,29 @@ float TreePanel::draw_figures(const Document& document, const Ui& ui, const Line
   const bool with_percent = room.width > ui.px(290), with_parameters = !filtered_ && room.width > ui.px(370);
   const float percent_width = with_percent ? ui.px(52) : 0;
   const std::string count = counts ? format_grouped(passing.tensors) : "";
-  const float count_width = counts ? text_width(count) + ui.px(10) : 0;
-  const float all = percent_width + ui.px(78) + count_width + (with_parameters ? ui.px(64) : 0);
-  // in a narrow tree the first part of the name goes before the size
-  const std::size_t dot = name.find('.');
-  const std::string least =
-      dot == std::string::npos ? std::string(name) : std::string(name.substr(0, dot)) + "\xE2\x80\xA6";
-  const bool with_size = with_percent || text_width(least) <= room.right - room.name - all;
+  const std::string size = format_bytes(passing.bytes);
   const double share = share_of(passing.bytes, model.weight_bytes);
   const ImU32 second = room.selected ? ui.theme->text : ui.theme->muted;
   if (with_percent) put_text_before(room.right, room.y, second, percent_text(share));
-  if (with_size)
-    put_text_before(room.right - percent_width, room.y, with_percent ? ui.theme->text : second,
-                    format_bytes(passing.bytes));
-  if (with_size && counts) put_text_before(room.right - percent_width - ui.px(78), room.y, second, count);
-  if (with_parameters)
-    put_text_before(room.right - percent_width - ui.px(78), room.y, second, format_count(node.parameters));
+  put_text_before(room.right - percent_width, room.y, with_percent ? ui.theme->text : second, size);
+  float end = room.right - percent_width - text_width(size);
+  if (counts) {
+    const float right = room.right - percent_width - ui.px(78);
+    put_text_before(right, room.y, second, count);
+    end = right - text_width(count);
+  }
+  if (with_parameters) {
+    const std::string parameters = format_count(node.parameters);
+    put_text_before(room.right - percent_width - ui.px(78), room.y, second, parameters);
+    end = room.right - percent_width - ui.px(78) - text_width(parameters);
+  }
   // a hairline of the share under the name
   const float low = room.y - ui.px(3) + room.height - ui.px(3);
   const float filled = std::max(ui.px(1), (room.right - room.name) * static_cast<float>(share));
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddRectFilled({room.name, low}, {room.right, low + ui.px(2)}, ui.theme->grid, ui.px(1));
   draw->AddRectFilled({room.name, low}, {room.name + filled, low + ui.px(2)}, ui.theme->neutral, ui.px(1));
-  return room.right - (with_size ? all : 0);
+  return end - ui.px(10);
 }
 
 void TreePanel::draw_line(Workspace& workspace, const Ui& ui, const Line& line) {
@@ -438,7 +437,7 @@ void TreePanel::draw_line(Workspace& workspace, const Ui& ui, const Line& line) 
   if (branch) fold_arrow(ui, {at.x + indent + ui.px(5), at.y + height / 2 - ui.px(1)}, is_open(line.node));
   const std::string name = shown(line_name(model.tree, line));
   const LineRoom room = {at.x + indent + ui.px(15), right, at.y + ui.px(3), width, height, selected};
-  const float end = draw_figures(document, ui, line, name, room);
+  const float end = draw_figures(document, ui, line, room);
   put_text({room.name, room.y}, ui.theme->text, elided_name(name, end - room.name));
 }
 

@@ -84,8 +84,12 @@ std::string elided(std::string_view text, float width);
 // As many of its clauses, from the first, as fit: "fits, 8.00 GiB left" of "fits, 8.00 GiB left, all 2,048
 // tokens". A first one that does not fit is elided.
 std::string whole_clauses(std::string_view text, float width);
-// A name of parts cut at one of its dots or slashes, so that its end stays: the number of its layer, then as
-// many of its last parts as fit ("7...c_fc.weight"). Where not even two parts fit, without ".weight".
+// The bytes of `first` that a list leaves out of all its names: the whole parts, of `shared` bytes so far,
+// that `name` begins with, too.
+std::size_t shared_parts(std::string_view first, std::size_t shared, std::string_view name);
+// A name of parts between dots or slashes, cut in its middle: its first part, then as many of its last parts
+// as fit ("h...c_fc.weight"). A layer's number counts as the first: what precedes it is the same for all
+// layers.
 std::string elided_name(std::string_view name, float width);
 // The same as elided(), cut at the beginning, for paths, whose end matters more.
 std::string elided_front(std::string_view text, float width);

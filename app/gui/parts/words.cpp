@@ -108,43 +108,60 @@ std::string elided_front(std::string_view text, float width) {
   return elided_by(text, width, [](std::size_t) { return std::size_t{0}; });
 }
 
+std::size_t shared_parts(std::string_view first, std::size_t shared, std::string_view name) {
+  const auto [a, b] = std::ranges::mismatch(first.substr(0, shared), name);
+  const std::size_t same = static_cast<std::size_t>(a - first.begin());
+  const std::size_t end = same == 0 ? std::string_view::npos : first.substr(0, same).find_last_of("./");
+  return end == std::string_view::npos ? 0 : end + 1;
+}
+
 std::string elided_name(std::string_view name, float width) {
-  constexpr std::string_view kMore = "\xE2\x80\xA6", kWeight = ".weight";
+  constexpr std::string_view kMore = "\xE2\x80\xA6";
   if (name.size() > kMostShown) return elided_name(ends_of(name), width);
   if (text_width(name) <= width) return std::string(name);
+  if (const std::size_t blank = name.rfind(' '); blank != std::string_view::npos) {
+    // the name that ends the words, as in "12  Conv  /layer1/conv1/Conv"
+    const std::string_view words = name.substr(0, blank + 1), end = name.substr(blank + 1);
+    const float left = width - text_width(words);
+    return left > width / 2 && end.find_first_of("./") < end.size() - 1
+               ? std::string(words) + elided_name(end, left)
+               : elided(name, width);
+  }
   const char between = name.find('/') == std::string_view::npos ? '.' : '/';  // of ONNX
-  const std::size_t last = name.rfind(between);
-  if (last == std::string_view::npos || last == 0 || name.find(' ') != std::string_view::npos)
-    return elided(name, width);
+  const std::size_t last = name.rfind(between), first = name.find(between, 1);
+  if (last == std::string_view::npos || last == 0) return elided(name, width);
+  // layers share what stands before their number; the number of "layer2.0.down" alone says too little
   const auto [layer, layer_end] = graph::layer_part(name);
-  // "layer2.0.down.weight": the number alone says too little
-  if (layer > 1 && layer < name.size() && is_digit(name[layer - 2])) {
-    const std::string most = std::string(name.substr(0, last)).append(kMore);
-    return name.ends_with(kWeight) && text_width(most) <= width ? most : elided_front(name, width);
+  const bool numbered = layer < last && !(layer > 1 && is_digit(name[layer - 2]));
+  const std::size_t begin = numbered ? layer : 0, end = numbered ? layer_end : first;
+  const std::string_view head = name.substr(begin, end - begin);
+  if (text_width(name.substr(begin)) <= width) return std::string(name.substr(begin));
+  const auto joined = [&](std::string_view tail) { return std::string(head).append(kMore).append(tail); };
+  // from the end, as many parts as fit
+  std::size_t kept = last + 1;
+  for (std::size_t at = name.rfind(between, last - 1); at != std::string_view::npos && at > end;
+       at = name.rfind(between, at - 1)) {
+    if (text_width(joined(name.substr(at + 1))) > width) break;
+    kept = at + 1;
   }
-  // behind what the name shares with others: from the end, as many parts as fit, and two at least
-  std::string best;
-  for (std::size_t at = name.rfind(between, last - 1); at != std::string_view::npos;
-       at = at == 0 ? std::string_view::npos : name.rfind(between, at - 1)) {
-    if (at + 1 == layer) continue;  // the number stands before it already
-    std::string cut(layer < at ? name.substr(layer, layer_end - layer) : "");
-    cut.append(at == layer_end ? "." : kMore).append(name.substr(at + 1));
-    if (text_width(cut) <= width)
-      best = std::move(cut);
-    else if (text_width(name.substr(at + 1)) > width)
-      break;
-  }
-  if (!best.empty()) return best;
-  if (!name.ends_with(kWeight)) {
-    const std::string end = std::string(kMore).append(name.substr(last + 1));
-    return text_width(end) <= width ? end : elided_front(name, width);
-  }
-  // most are weights: what they are of says more than that they are
-  const std::string_view most = name.substr(0, last), part = most.substr(most.rfind('.') + 1);
-  const std::string_view number = layer_end < most.size() ? name.substr(layer, layer_end - layer) : "";
-  const bool next = layer_end + 1 + part.size() == most.size();
-  const std::string_view joint = number.empty() ? "" : next ? "." : kMore;
-  return elided(fmt::format("{}{}{}{}", number, joint, part, kMore), width);
+  // "weight" alone says little: the last words of the part before it
+  if (kept == last + 1)
+    for (std::size_t at = name.rfind('_', last); at != std::string_view::npos && at > end;
+         at = name.rfind('_', at - 1)) {
+      if (name.substr(at, last - at).find(between) != std::string_view::npos ||
+          text_width(joined(name.substr(at + 1))) > width)
+        break;
+      kept = at + 1;
+    }
+  if (std::string cut = joined(name.substr(kept)); text_width(cut) <= width) return cut;
+  // no room for two whole parts: the beginning of the first, and the last if it leaves some for that
+  const std::string tail = std::string(kMore).append(name.substr(last + 1));
+  const float left = width - text_width(tail);
+  if (left < width / 3) return elided(name.substr(begin), width);
+  std::size_t some = 0;
+  for (std::size_t at = 1; at <= head.size() && text_width(head.substr(0, at)) <= left; ++at)
+    if (at == head.size() || !is_continuation(head[at])) some = at;
+  return std::string(head.substr(0, some)) + tail;
 }
 
 }  // namespace loadline::gui

@@ -44,7 +44,7 @@ void GraphPlot::set_part(const Document& document, const Ui& ui, std::shared_ptr
     std::string& title = words_.back().title;
     const float room = ui.px(kWidestBox - kBoxPadding);
     // the end of a value's name tells it from others
-    title = box.kind <= view::BoxKind::module ? elided(title, room) : elided_front(title, room);
+    title = box.kind <= view::BoxKind::module ? elided(title, room) : elided_path(title, room);
     const float left = room - text_width(title) - ui.px(kBesideTitle);
     const FontScope small(ui.fonts.small);
     std::string& beside = words_.back().beside;

@@ -29,7 +29,7 @@ void draw_values(const graph::ForwardGraph& forward, const Ui& ui, const std::ve
   shape = elided(shape, std::max(room - gap - std::min(text_width(name), room * 0.3f), ui.px(20)));
   {
     const GroupScope group;
-    text_colored(ui.theme->text, elided_front(name, std::max(room - text_width(shape) - gap, ui.px(10))));
+    text_colored(ui.theme->text, elided_path(name, std::max(room - text_width(shape) - gap, ui.px(10))));
     ImGui::SameLine(0, gap);
     text_colored(second, shape);
   }
