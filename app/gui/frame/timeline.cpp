@@ -293,6 +293,7 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
   const auto failure = document.failure();
   if (failure) plot_.mark(ui, frame, x_of(failure->step), ui.theme->bad);
   draw_peaks(ui, frame);
+  plot_.label_ghosts(ui, frame);
   failure_flag_.reset();
   if (failure) label_failure(ui, frame, *failure);
   each_mark([&](const plan::Mark& mark) {
@@ -308,8 +309,7 @@ void TimelinePanel::draw_plot(Document& document, const Ui& ui, ImVec2 size) {
 void TimelinePanel::label_failure(const Ui& ui, const TimelinePlot::Frame& frame,
                                   const Document::Failure& failure) {
   const FontScope font(ui.fonts.small);
-  const std::string name =
-      elided_front(shown(failure.label), std::min(ui.px(260), frame.area.width() * 0.4f));
+  const std::string name = elided_name(shown(failure.label), std::min(ui.px(260), frame.area.width() * 0.4f));
   failure_flag_ = plot_.label_mark(ui, frame, x_of(failure.step), ui.theme->bad,
                                    fmt::format("fails at step {}: {}", format_grouped(failure.step), name));
 }
@@ -383,7 +383,7 @@ void TimelinePanel::draw_value(const Document& document, const Ui& ui, const Tim
   const FontScope font(ui.fonts.small);
   plot_.label_mark(
       ui, frame, x_of(life.from_step), ui.theme->accent,
-      fmt::format("{}, {}", elided_front(shown(document.forward.graph()->value(id).name), ui.px(220)),
+      fmt::format("{}, {}", elided_path(shown(document.forward.graph()->value(id).name), ui.px(220)),
                   format_bytes(projection_->plan.block(*block).bytes)));
 }
 

@@ -130,7 +130,12 @@ void MethodsPanel::draw_notes(Workspace& workspace, const Ui& ui) {
   const FontScope font(ui.fonts.small);
   const std::string line = fmt::format("{}", fmt::join(notes, " "));
   const float room = ImGui::GetContentRegionAvail().x;
-  muted(ui, text_width(line) <= room ? line : elided(notes.front(), room));
+  constexpr float kRoomy = 300;  // a second line is no loss there
+  const bool roomy = ImGui::GetContentRegionAvail().y > ui.px(kRoomy);
+  if (text_width(line) <= room || roomy)
+    paragraph(ui, text_width(line) <= room ? line : notes.front(), ui.theme->muted);
+  else
+    muted(ui, elided(notes.front(), room));
   tooltip(ui, fmt::format("{}", fmt::join(notes, "\n")));
 }
 

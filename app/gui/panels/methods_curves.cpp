@@ -477,7 +477,11 @@ void draw_plot(const Document& document, const Ui& ui, const Overlay& overlay, s
 // Which methods: a swatch where they are shown, their peak at the right. A click shows or hides one.
 void draw_choices(Document& document, const Ui& ui, const std::vector<report::DrawnRow>& rows,
                   const Overlay& overlay, std::span<const ImU32> colors) {
-  for (const report::DrawnRow& row : rows) {
+  std::vector<report::DrawnRow> listed;  // those whose curves are shown first, by their letters
+  for (const OverlayRow& row : overlay.rows) listed.push_back(row.drawn);
+  for (const report::DrawnRow& row : rows)
+    if (std::ranges::find(overlay.rows, row, &OverlayRow::drawn) == overlay.rows.end()) listed.push_back(row);
+  for (const report::DrawnRow& row : listed) {
     const auto at = std::ranges::find(overlay.rows, row, &OverlayRow::drawn);
     const bool there = at != overlay.rows.end();
     const FontScope font(ui.fonts.small);
@@ -566,11 +570,11 @@ void draw_methods_overlay(Document& document, const Ui& ui, ImVec2 size) {
   std::string where(overlay.space->id == "held" ? "unified peak" : overlay.space->words);
   where = capitalized(where);
   const bool full = overlay.rows.size() >= kMostOverlaid;
-  small_text(ui, where, ui.theme->muted);
-  small_text(ui,
-             full ? fmt::format("{} curves are shown, the most: a click hides one", kMostOverlaid)
-                  : "A click on a name shows or hides its curve",
-             full ? ui.theme->warning : ui.theme->muted);
+  const FontScope font(ui.fonts.small);  // what the figures are, and what a click does
+  paragraph(ui,
+            full ? fmt::format("{}; {} curves are shown, the most", where, kMostOverlaid)
+                 : where + "; click to show or hide",
+            full ? ui.theme->warning : ui.theme->muted);
   draw_choices(document, ui, rows, overlay, colors);
 }
 

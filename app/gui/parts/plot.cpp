@@ -100,6 +100,8 @@ void paint_level(const Ui& ui, const PlotArea& area, double most, std::span<cons
   const float width = area.width() / static_cast<float>(columns.size());
   const ImU32 body = mix(ui.theme->panel, color, 0.80f);
   const ImU32 teeth = with_alpha(color, 0.5f);
+  // on a light ground pale colors need a darker ink for lines
+  const ImU32 edge = ui.theme->dark ? color : mix(color, ui.theme->text, 0.35f);
   for (std::size_t i = 0; i < columns.size();) {
     std::size_t end = i + 1;
     while (end < columns.size() && columns[end] == columns[i]) ++end;
@@ -109,7 +111,7 @@ void paint_level(const Ui& ui, const PlotArea& area, double most, std::span<cons
     const float high = plot_y(area, most, columns[i].high);
     if (low < base) draw->AddRectFilled({x0, low}, {x1, base}, body);
     if (high < low) draw->AddRectFilled({x0, high}, {x1, low}, teeth);
-    if (high < base) draw->AddRectFilled({x0, high}, {x1, high + std::max(1.0f, ui.px(1.5f))}, color);
+    if (high < base) draw->AddRectFilled({x0, high}, {x1, high + std::max(1.0f, ui.px(1.5f))}, edge);
     i = end;
   }
 }

@@ -227,12 +227,8 @@ ImU32 arrived_color(const Theme& theme, plan::Space space) {
 
 // --- Painter's order from the top of the stack down: each level covers what lies below its sum.
 
-namespace {
-
 // A line further than this above the curves would press them flat: its label says where it is.
 constexpr double kReach = 1.35;
-
-}  // namespace
 
 float TimelinePlot::Lane::y(double bytes) const {
   const double share = most > 0 ? std::min(bytes / most, 1.0) : 0;
@@ -268,10 +264,13 @@ double TimelinePlot::top_of(std::size_t at) const {
   return most * kPlotHeadroom;
 }
 
-// Both sides have one scale: what is twice as high is twice as much.
-std::array<TimelinePlot::Lane, 2> TimelinePlot::lanes(const Frame& frame) const {
-  const PlotArea& whole = frame.area;
+// Both sides have one scale: what is twice as high is twice as much. A line is left for the label of a peak.
+std::array<TimelinePlot::Lane, 2> TimelinePlot::lanes(const Ui& ui, const Frame& frame) const {
+  PlotArea whole = frame.area;
   const double above = top_of(0), below = top_of(1);
+  const float label = whole.height() > ui.px(above > 0 && below > 0 ? 150 : 70) ? ui.px(16) : 0;
+  if (above > 0) whole.low.y += label;
+  if (below > 0) whole.high.y -= label;
   const double sum = std::max(above + below, 1.0);
   const float base = std::round(whole.low.y + whole.height() * static_cast<float>(above / sum));
   return {{{whole.low.x, whole.high.x, base, whole.low.y, above},
@@ -347,7 +346,9 @@ void TimelinePlot::draw_level(const Ui& ui, const Lane& lane, const Columns& col
     const float low = lane.y(columns[i].low), high = lane.y(columns[i].high);
     fill(x0, x1, lane.base, low, inks.body);
     fill(x0, x1, low, high, inks.teeth);
-    if (high != lane.base) fill(x0, x1, high, high - lane.towards(std::max(1.0f, ui.px(1.5f))), inks.edge);
+    const float line = high - lane.towards(std::max(1.0f, ui.px(1.5f)));
+    if (high != lane.base) fill(x0, x1, high, line, inks.edge);
+    if (high != lane.base) fill(x0, x1, high, high + lane.towards(std::max(1.0f, ui.px(1))), inks.gap);
     i = end;
   }
 }
@@ -359,9 +360,9 @@ void TimelinePlot::draw_levels(const Ui& ui, const Lane& lane, const TimelineSid
     const plan::Space space = side.spaces[level];
     const ImU32 color = ui.theme->spaces[plan::index(space)], dense = arrived_color(*ui.theme, space);
     const bool known = !columns.arrived.empty();
-    draw_level(
-        ui, lane, columns.sums[level],
-        {known ? allocated_color(*ui.theme, space) : dense, with_alpha(color, known ? 0.22f : 0.5f), color});
+    draw_level(ui, lane, columns.sums[level],  // a line apart: some colors differ little to some eyes
+               {known ? allocated_color(*ui.theme, space) : dense, with_alpha(color, known ? 0.22f : 0.5f),
+                color, level + 1 < side.spaces.size() ? ui.theme->panel : 0});
     if (known) draw_level(ui, lane, columns.arrived[level], {dense, with_alpha(dense, 0.6f), 0});
   }
 }
@@ -401,19 +402,66 @@ void TimelinePlot::draw_ghost(const Ui& ui, const Lane& lane, const Columns& col
   for (std::size_t i = 1; i < columns.size(); ++i)
     if (i % period < on)
       ImGui::GetWindowDrawList()->AddLine(place(i - 1), place(i), ui.theme->text, ui.px(1.5f));
+}
+
+PlotArea TimelinePlot::place_of_label(const Ui& ui, const Frame& frame, std::size_t side, ImVec2 at,
+                                      ImVec2 size) const {
+  const Lane lane = lanes(ui, frame)[side];
+  const SideColumns& columns = side_columns_[side];
+  const float each = (lane.right - lane.left) / static_cast<float>(std::max<std::size_t>(columns_, 1));
+  const auto covers = [&](const PlotArea& place, const Columns& curve) {
+    const auto column = [&](float x) {
+      return static_cast<std::size_t>(
+          std::clamp((x - lane.left) / each, 0.0f, static_cast<float>(curve.size()) - 1));
+    };
+    for (std::size_t i = column(place.low.x); i <= column(place.high.x); ++i) {
+      const float a = lane.y(curve[i].low), b = lane.y(curve[i].high);
+      if (std::min(a, b) <= place.high.y && std::max(a, b) >= place.low.y) return true;
+    }
+    return false;
+  };
+  const auto faults = [&](const PlotArea& place) {
+    int count = 0;
+    for (const PlotArea& other : flags_) count += place.overlaps(other) ? 4 : 0;
+    if (!columns.sums.empty() && !columns.sums.back().empty()) count += covers(place, columns.sums.back());
+    if (!columns.ghost.empty()) count += covers(place, columns.ghost);
+    return count;
+  };
+  const float gap = ui.px(6), beyond = lane.far < lane.base ? at.y - gap - size.y : at.y + gap;
+  const float within = lane.far < lane.base ? at.y + gap : at.y - gap - size.y;
+  const float right = at.x + ui.px(8), left = at.x - ui.px(8) - size.x;
+  std::optional<PlotArea> best;
+  for (const ImVec2 corner : {ImVec2{at.x - size.x / 2, beyond},
+                              {right, beyond},
+                              {left, beyond},
+                              {right, at.y - size.y / 2},
+                              {left, at.y - size.y / 2},
+                              {right, within},
+                              {left, within}}) {
+    const ImVec2 low = {std::clamp(corner.x, lane.left, std::max(lane.left, lane.right - size.x)),
+                        std::clamp(corner.y, frame.area.low.y - ui.px(2),
+                                   std::max(frame.area.low.y, frame.area.high.y - size.y))};
+    const PlotArea place = {low, low + size};
+    if (!best || faults(place) < faults(*best)) best = place;
+  }
+  return *best;
+}
+
+// The other load's name at its highest place.
+void TimelinePlot::label_ghost(const Ui& ui, const Frame& frame, std::size_t side) {
+  const Columns& columns = side_columns_[side].ghost;
+  if (columns.empty()) return;
+  const Lane lane = lanes(ui, frame)[side];
   const FontScope font(ui.fonts.small);
   const auto highest = std::ranges::max_element(columns, {}, [](const auto& column) { return column.high; });
-  const ImVec2 at = place(static_cast<std::size_t>(highest - columns.begin()));
+  const float each = (lane.right - lane.left) / static_cast<float>(columns.size());
+  const ImVec2 at = {lane.left + (static_cast<float>(highest - columns.begin()) + 0.5f) * each,
+                     lane.y(highest->high)};
   const std::string words =
       elided(fmt::format("{}: {}", ghost_label_, format_bytes(static_cast<std::uint64_t>(highest->high))),
              ui.px(320));
-  const ImVec2 size = {text_width(words) + ui.px(12), ImGui::GetFontSize() + ui.px(4)};
-  // beside the highest place, on the side with room, and inside the lane
-  const float left = at.x + ui.px(8) + size.x < lane.right ? at.x + ui.px(8) : at.x - ui.px(8) - size.x;
-  const float lowest = std::min(lane.base, lane.far);  // a lane may be lower than a line of text
-  const float top =
-      std::clamp(at.y + ui.px(4), lowest, std::max(lowest, std::max(lane.base, lane.far) - size.y));
-  const PlotArea flag = {{left, top}, {left + size.x, top + size.y}};
+  const PlotArea flag =
+      place_of_label(ui, frame, side, at, {text_width(words) + ui.px(12), ImGui::GetFontSize() + ui.px(4)});
   flags_.push_back(flag);
   ImGui::GetWindowDrawList()->AddRectFilled(flag.low, flag.high, ui.theme->raised, ui.px(5));
   put_text(flag.low + ImVec2{ui.px(6), ui.px(2)}, ui.theme->text, words);
@@ -488,7 +536,7 @@ void TimelinePlot::draw(const Ui& ui, const Frame& frame) {
   flags_.clear();
   labels_.clear();
   refresh(static_cast<std::size_t>(std::max(1.0f, std::round(frame.area.width()))), frame.range);
-  const std::array<Lane, 2> places = lanes(frame);
+  const std::array<Lane, 2> places = lanes(ui, frame);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const TimelineSide& side = curves_.sides[i];
     const SideColumns& columns = side_columns_[i];
@@ -533,18 +581,15 @@ void TimelinePlot::mark_peak(const Ui& ui, const Frame& frame, std::size_t at, d
   if (side.spaces.empty() || pixel < frame.area.low.x || pixel > frame.area.high.x) return;
   const bool over = side.budget && side.peak.bytes > *side.budget;
   const ImU32 color = over ? ui.theme->bad : ui.theme->text;
-  const Lane lane = lanes(frame)[at];
+  const Lane lane = lanes(ui, frame)[at];
   const float y = lane.y(static_cast<double>(side.peak.bytes));
   ImDrawList* draw = ImGui::GetWindowDrawList();
   draw->AddCircleFilled({pixel, y}, ui.px(4.5f), ui.theme->panel);
   draw->AddCircleFilled({pixel, y}, ui.px(3.2f), color);
   const FontScope font(ui.fonts.small);
-  const ImVec2 size = ImGui::CalcTextSize(label.data(), label.data() + label.size());
   const ImVec2 pad = {ui.px(6), ui.px(2)};
-  const float width = size.x + 2 * pad.x, height = size.y + 2 * pad.y;
-  const float left = pixel + ui.px(8) + width < lane.right ? pixel + ui.px(8) : pixel - ui.px(8) - width;
-  const float top = std::clamp(y - height / 2, frame.area.low.y, frame.area.high.y - height);
-  const PlotArea flag = {{left, top}, {left + width, top + height}};
+  const PlotArea flag = place_of_label(ui, frame, at, {pixel, y},
+                                       {text_width(label) + 2 * pad.x, ImGui::GetFontSize() + 2 * pad.y});
   flags_.push_back(flag);
   draw->AddRectFilled(flag.low, flag.high, over ? color : ui.theme->raised, ui.px(5));
   put_text(flag.low + pad, over ? text_on(color) : ui.theme->text, label);

@@ -131,6 +131,10 @@ class TimelinePlot {
                                      std::string_view label);
   // Draws a dot and a label at the peak of a side.
   void mark_peak(const Ui& ui, const Frame& frame, std::size_t side, double x, std::string_view label);
+  // Names the other load; after the peaks, whose labels it leaves free.
+  void label_ghosts(const Ui& ui, const Frame& frame) {
+    for (std::size_t i = 0; i < side_columns_.size(); ++i) label_ghost(ui, frame, i);
+  }
   float pixel_of(const Frame& frame, double x) const;
 
  private:
@@ -148,11 +152,14 @@ class TimelinePlot {
   };
 
   double top_of(std::size_t side) const;
-  std::array<Lane, 2> lanes(const Frame& frame) const;
+  std::array<Lane, 2> lanes(const Ui& ui, const Frame& frame) const;
+  // Where a label of that size lies at a place of a curve without covering it or another label.
+  PlotArea place_of_label(const Ui& ui, const Frame& frame, std::size_t side, ImVec2 at, ImVec2 size) const;
   void refresh(std::size_t columns, const PlotRange& range);
   void draw_byte_axis(const Ui& ui, const Lane& lane) const;
   struct Inks {
-    ImU32 body = 0, teeth = 0, edge = 0;  // below the lowest value of a column, up to its highest, on that
+    // Below the lowest value of a column, up to its highest, on that; and between that and what is above.
+    ImU32 body = 0, teeth = 0, edge = 0, gap = 0;
   };
   void draw_level(const Ui& ui, const Lane& lane, const Columns& columns, const Inks& inks) const;
   void draw_levels(const Ui& ui, const Lane& lane, const TimelineSide& side,
@@ -160,6 +167,7 @@ class TimelinePlot {
   void draw_excess(const Ui& ui, const Lane& lane, const Columns& columns, std::uint64_t budget) const;
   // `until`: x at which the line ends.
   void draw_ghost(const Ui& ui, const Lane& lane, const Columns& columns);
+  void label_ghost(const Ui& ui, const Frame& frame, std::size_t side);
   void draw_line(const Ui& ui, const Lane& lane, const Columns& columns, ImU32 color, float width,
                  std::optional<double> until = {}) const;
   void draw_lines_of_levels(const Ui& ui, const Lane& lane, const TimelineSide& side);
