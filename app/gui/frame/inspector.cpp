@@ -34,12 +34,14 @@ class AliveList {
 
  private:
   void refresh(const Document& document);
+  void keep_filtered(const Model& model, const TableView& table);
   void draw_row(Workspace& workspace, const Ui& ui, plan::BlockId id);
 
   std::shared_ptr<const load::Projection> of_;
   std::size_t step_ = 0;
   std::string filter_;
   std::vector<plan::BlockId> blocks_;
+  std::string shared_;  // what all their names begin with, which goes without saying
   plan::PerSpace<std::uint64_t> bytes_ = {};
 };
 
@@ -54,8 +56,18 @@ void AliveList::refresh(const Document& document) {
   blocks_ = plan::alive_at(of_->timeline, of_->plan, step, plan::kAllSpaces);
   for (const plan::Space space : plan::kSpaceOrder)
     bytes_[plan::index(space)] = plan::usage_at(of_->timeline, step, plan::space_bit(space));
-  if (filter_.empty()) return;
   const Model& model = *document.model;
+  if (!filter_.empty()) keep_filtered(model, table);
+  shared_.clear();
+  for (std::size_t i = 0; i < blocks_.size() && (i == 0 || !shared_.empty()); ++i) {
+    const std::string name = plan::block_label(of_->plan.block(blocks_[i]), *model.graph, model.owners);
+    shared_ = i == 0 ? name : shared_;
+    // the last two parts stay: "weight" alone names nothing
+    shared_.resize(shared_parts(shared_, shared_.size(), std::string_view(name).substr(0, name.rfind('.'))));
+  }
+}
+
+void AliveList::keep_filtered(const Model& model, const TableView& table) {
   std::erase_if(blocks_, [&](plan::BlockId id) {
     const auto storage = of_->plan.block(id).storage;
     const auto owner = storage ? model.owners[graph::index(*storage)] : std::nullopt;
@@ -102,8 +114,9 @@ void AliveList::draw_row(Workspace& workspace, const Ui& ui, plan::BlockId id) {
                         (tensor && block.storage && model.tensor(*tensor).storage == *block.storage);
   const IdScope scope(graph::index(id));
   // a copy in another space differs in its letter, too
-  if (marked_row(ui, selected, ui.theme->spaces[plan::index(block.space)], label, format_bytes(block.bytes),
-                 ui.theme->muted, capitalized(plan::space_title(block.space)).substr(0, 1)))
+  if (marked_row(ui, selected, ui.theme->spaces[plan::index(block.space)],
+                 std::string_view(label).substr(shared_.size()), format_bytes(block.bytes), ui.theme->muted,
+                 capitalized(plan::space_title(block.space)).substr(0, 1)))
     document.select(tensor_or_block(owner, id));
   if (is_right_clicked()) document.select_for_menu(tensor_or_block(owner, id));
   if (owner && ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
@@ -129,7 +142,7 @@ class InspectorPanel final : public Panel {
 
  private:
   void draw_content(Workspace& workspace, const Ui& ui) override;
-  static void draw_header(Document& document, const Ui& ui, std::string_view kind);
+  static void draw_header(Document& document, const Ui& ui, const SelectionFacts& of);
   static void draw_facts(Workspace& workspace, const Ui& ui, const SelectionFacts& of);
   static void draw_links(Workspace& workspace, const Ui& ui, const SelectionFacts& of);
 
@@ -150,13 +163,29 @@ class InspectorPanel final : public Panel {
   float above_ = 0;  // what the selection took in the last frame
 };
 
-void InspectorPanel::draw_header(Document& document, const Ui& ui, std::string_view kind) {
+// The facts as text, JSON or Markdown, or the name alone.
+void draw_copies(const Ui& ui, const SelectionFacts& of) {
+  constexpr std::array<std::string_view, kCopyFormNames.size()> kTitles = {"Text", "JSON", "Markdown",
+                                                                           "Name only"};
+  if (button(ui, "Copy", ButtonKind::ghost)) ImGui::OpenPopup("copy");
+  tooltip(ui, "Copies what stands here, in one of several forms");
+  const StyleScope style(ImGuiStyleVar_WindowPadding, {ui.px(12), ui.px(10)});
+  if (!ImGui::BeginPopup("copy")) return;
+  for (std::size_t i = 0; i < kCopyFormNames.size(); ++i)
+    if (ImGui::Selectable(kTitles[i].data()))
+      ImGui::SetClipboardText(facts_text(of, static_cast<CopyForm>(i)).c_str());
+  ImGui::EndPopup();
+}
+
+void InspectorPanel::draw_header(Document& document, const Ui& ui, const SelectionFacts& of) {
   const FontScope font(ui.fonts.small);
   const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(6), ui.px(2)});
   ImGui::AlignTextToFramePadding();
-  muted(ui, kind);
+  muted(ui, of.kind);
   const float side = text_width("<") + ui.px(12);
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  ImGui::SameLine(right - 2 * side - ui.px(10) - text_width("Copy") - ui.px(12));
+  draw_copies(ui, of);
   ImGui::SameLine(right - 2 * side - ui.px(2));
   if (button(ui, "<", ButtonKind::ghost, document.history.can_go_back())) document.history.go_back();
   tooltip(ui, "Previous selection (Alt+Left)");
@@ -191,18 +220,6 @@ void InspectorPanel::draw_facts(Workspace& workspace, const Ui& ui, const Select
   draw_links(workspace, ui, of);
 }
 
-void draw_copies(const Ui& ui, const SelectionFacts& of) {
-  muted(ui, "Copy as");
-  for (std::size_t i = 0; i < kCopyFormNames.size(); ++i) {
-    constexpr std::array<std::string_view, kCopyFormNames.size()> kTitles = {"text", "JSON", "Markdown",
-                                                                             "name"};
-    continue_line(ui, i == 0 ? 6 : 10, text_width(kTitles[i]));
-    const IdScope scope(kCopyFormNames[i]);
-    if (link(ui, "copy", kTitles[i], text_width(kTitles[i]) + ui.px(2)))
-      ImGui::SetClipboardText(facts_text(of, static_cast<CopyForm>(i)).c_str());
-  }
-}
-
 void InspectorPanel::draw_links(Workspace& workspace, const Ui& ui, const SelectionFacts& of) {
   Document& document = workspace.document();
   const Selected selected = document.selected();  // a click may change it
@@ -213,7 +230,6 @@ void InspectorPanel::draw_links(Workspace& workspace, const Ui& ui, const Select
     if (const auto* const module = std::get_if<graph::NodeId>(&selected)) document.zoom(*module);
     workspace.settings.panel = panel.id;
   }
-  draw_copies(ui, of);
   if (!of.links_title.empty()) muted(ui, of.links_title);
   const StyleScope style(ImGuiStyleVar_ItemSpacing, {ui.px(6), ui.px(2)});
   for (std::size_t i = 0; i < of.links.size(); ++i) {
@@ -249,11 +265,11 @@ void InspectorPanel::draw_content(Workspace& workspace, const Ui& ui) {
   if (!document.model) return;
   refresh(document);
   const SelectionFacts& facts = facts_;
-  draw_header(document, ui, facts.kind);
+  draw_header(document, ui, facts);
   const float room = ImGui::GetContentRegionAvail().y;
   {
-    // what is alive keeps its title and a row, and takes what the selection leaves
-    const float most = std::max(room * 0.45f, room - ui.px(170));
+    // what is alive keeps its title, its sums and a row, and takes what the selection leaves
+    const float most = std::max(room * 0.45f, room - ui.px(130));
     // and what is selected ends with a whole line
     const float lines = fact_height(ui) * std::floor(most / fact_height(ui));
     const ChildScope child("selected", {0, above_ <= most ? std::max(above_, ui.px(40)) : lines});
