@@ -215,6 +215,13 @@ void find_better(ModelRow& row, const graph::MetaGraph& graph, const load::LoadR
         fmt::format("no quantization runs, the smallest has {}", format_bytes(tried.models.back().bytes));
 }
 
+std::string type_title(std::string_view word) {
+  std::string title(word);
+  for (char& c : title)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return title;
+}
+
 // --- The row.
 
 namespace {

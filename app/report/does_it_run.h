@@ -86,6 +86,9 @@ struct QuantizedModel {
   RunVerdict verdict = {};
 };
 
+// "Q4_K_M": a type of numbers or a quantization ("q4_k_m") as files spell it.
+std::string type_title(std::string_view word);
+
 // From the largest to the smallest.
 inline constexpr std::string_view kQuantizations[] = {"q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k"};
 struct TriedQuantizations {

@@ -159,7 +159,7 @@ TEST(PanelTexts, say_what_is_in_a_model) {
                 {"findings", {"Check files", "No problems in the headers"}},
                 {"convert", {"Write as", "723 tensors, 131.42 GiB, from 30 files", "Replace files"}},
                 {"upload",
-                 {"Upload to", "Staging ring 64MiB", "Readers the free cores", "Reading cache", "Verify",
+                 {"Upload to", "Staging ring 64.00 MiB", "Readers the free cores", "Reading cache", "Verify",
                   "Projected", "131.42 GiB", "Times by assumed rates"}},
                 {"diff", {"Only one model is open"}}});
 }

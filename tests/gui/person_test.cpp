@@ -635,10 +635,10 @@ TEST_F(AtTheWindow, walks_back_through_what_was_asked) {
   person_.press("T");  // no part of the request
   person_.press("ctrl+z");
   SOON(document().load.asked() == first);
-  SOON(person_.sees("Undid: Device budget 32MiB"));
+  SOON(person_.sees("Undid: Device budget 32.00 MiB"));
   person_.press("ctrl+shift+z");
   SOON(document().load.asked().request.device_budget == 32u << 20);
-  SOON(person_.sees("Redid: Device budget 32MiB"));
+  SOON(person_.sees("Redid: Device budget 32.00 MiB"));
 }
 
 TEST_F(AtTheWindow, exports_what_is_seen_to_a_file_and_to_the_clipboard) {
@@ -678,8 +678,8 @@ TEST_F(AtTheWindow, converts_to_a_file_that_was_browsed_for) {
   person_.click("GGUF version");
   SOON(!workspace().busy());
   person_.click("as stored");
-  SOON(person_.sees("q8_0"));
-  person_.click("q8_0");
+  SOON(person_.sees("Q8_0"));
+  person_.click("Q8_0");
   person_.click("Browse");
   SOON(person_.sees("Places"));
   person_.press("ctrl+a");

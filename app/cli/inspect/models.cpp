@@ -162,7 +162,8 @@ std::string answer_cell(const Listed& model, std::size_t columns) {
 std::string better_cell(const Listed& model) {
   if (!model.row || runs(model)) return "";
   if (model.row->better)
-    return fmt::format("{}, {}", model.row->better->policy, format_bytes(model.row->better->bytes));
+    return fmt::format("{}, {}", report::type_title(model.row->better->policy),
+                       format_bytes(model.row->better->bytes));
   return model.row->no_better;
 }
 

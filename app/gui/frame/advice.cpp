@@ -160,10 +160,11 @@ void draw_quantizations(Workspace& workspace, const Ui& ui) {
   heading(ui, "Smaller files");
   const report::QuantizedModel& smallest = tried.or_empty().models.back();
   if (std::ranges::none_of(tried.or_empty().models, [](const auto& model) { return model.verdict.fits(); }))
-    return paragraph(ui,
-                     fmt::format("None fits. The smallest, {}, has {}: {}.", type_title(smallest.policy),
-                                 format_bytes(smallest.bytes), smallest.verdict.words),
-                     ui.theme->muted);
+    return paragraph(
+        ui,
+        fmt::format("None fits. The smallest, {}, has {}: {}.", report::type_title(smallest.policy),
+                    format_bytes(smallest.bytes), smallest.verdict.words),
+        ui.theme->muted);
   for (const report::QuantizedModel& model : tried.or_empty().models) {
     const IdScope scope(model.policy.c_str());
     const bool fits = model.verdict.fits();
@@ -176,7 +177,8 @@ void draw_quantizations(Workspace& workspace, const Ui& ui) {
     }
     const float below = ImGui::GetCursorPosY();
     ImGui::SetCursorScreenPos(start);
-    text_colored(ui.theme->text, fmt::format("{}, {}", type_title(model.policy), format_bytes(model.bytes)));
+    text_colored(ui.theme->text,
+                 fmt::format("{}, {}", report::type_title(model.policy), format_bytes(model.bytes)));
     small_text(ui, model.verdict.words, fits ? ui.theme->muted : verdict_color(ui, model.verdict));
     ImGui::SetCursorPosY(std::max(below, ImGui::GetCursorPosY()) + ui.px(4));
   }

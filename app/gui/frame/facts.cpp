@@ -503,11 +503,4 @@ std::string facts_text(const SelectionFacts& facts, CopyForm form) {
   return form == CopyForm::json ? dumped(json, 2) + "\n" : text;
 }
 
-std::string type_title(std::string_view policy) {
-  std::string title(policy);
-  for (char& c : title)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return title;
-}
-
 }  // namespace loadline::gui

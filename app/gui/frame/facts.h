@@ -55,9 +55,6 @@ std::vector<graph::TensorId> constants_of(const ForwardScene& scene, const graph
 // `selected` may be of an earlier state of the document, which has a model.
 SelectionFacts facts_of(const Document& document, const Selected& selected);
 
-// "Q4_K_M": a quantization ("q4_k_m") as people write it.
-std::string type_title(std::string_view policy);
-
 // --- The facts as text that can be pasted elsewhere.
 
 enum class CopyForm : std::uint8_t { text, json, markdown, name };

@@ -534,7 +534,7 @@ class StartPanel final : public Panel {
     if (!facts.row || !facts.is_judged() || facts.row->verdict.fits() || !facts.row->verdict.whole) return {};
     if (!facts.tried_types) return "trying quantizations";
     if (!facts.row->better) return facts.row->no_better;
-    return fmt::format("{} runs: {}", type_title(facts.row->better->policy),
+    return fmt::format("{} runs: {}", report::type_title(facts.row->better->policy),
                        format_bytes(facts.row->better->bytes));
   }
 

@@ -97,8 +97,8 @@ std::string changed_text(const Document& document) {
     words += fmt::format("; {} set besides those in the toolbar:",
                          set == 1 ? "one is" : fmt::format("{} are", set));
   for (const load::LoadOption* const option : changed_options(document))
-    words += fmt::format("\n{}: {}", option->title,
-                         shown(load::load_option_text(document.load.asked().request, *option)));
+    words +=
+        fmt::format("\n{}: {}", option->title, shown(value_text(document.load.asked().request, *option)));
   return words;
 }
 
@@ -126,9 +126,9 @@ void draw_changed(Workspace& workspace, const Ui& ui) {
   std::vector<std::string_view> all;
   for (const load::LoadOption* const option : changed) {
     all.push_back(option->id);
-    offer(elided(fmt::format("{}: {}", option->title,
-                             shown(load::load_option_text(document.load.asked().request, *option))),
-                 ui.px(200)),
+    offer(elided(
+              fmt::format("{}: {}", option->title, shown(value_text(document.load.asked().request, *option))),
+              ui.px(200)),
           {option->id});
   }
   if (changed.size() > 1) offer("all", std::move(all));

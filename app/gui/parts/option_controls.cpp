@@ -43,7 +43,19 @@ std::optional<OptionLook> look_of(const Document& document, const load::LoadOpti
   }
   if (look.kind == OptionKind::choice && look.words.size() == 2)  // they stand side by side
     for (load::OptionWord& row : look.words) row.shown = capitalized(row.shown);
+  if (option.spelled != nullptr)
+    for (load::OptionWord& row : look.words)
+      if (row.shown == row.word) row.shown = report::type_title(row.word);
   return look;
+}
+
+std::string OptionLook::shown(std::string_view word) const {
+  const auto row = std::ranges::find(words, word, &load::OptionWord::word);
+  if (row != words.end()) return row->shown;
+  if (kind != OptionKind::bytes || word.empty() || !is_digit(word.front())) return std::string(word);
+  const std::uint64_t bytes = parse_size(word, "");
+  const std::string text = format_bytes(bytes);
+  return parse_size(text, "") == bytes ? text : std::string(word);  // typed again it means the same
 }
 
 // --- One control for each kind of option.
@@ -61,8 +73,9 @@ std::array<std::string_view, 2> segment_labels(const OptionLook& look) {
 
 std::string unset_words(const OptionLook& look) {
   if (look.in_force.empty()) return look.default_text.empty() ? "none" : std::string(look.default_text);
-  if (look.kind == OptionKind::bytes || look.default_text.empty()) return look.in_force;
-  return fmt::format("{}: {}", look.default_text, look.in_force);
+  const std::string in_force = look.shown(look.in_force);
+  if (look.kind == OptionKind::bytes || look.default_text.empty()) return in_force;
+  return fmt::format("{}: {}", look.default_text, in_force);
 }
 
 std::string hint_of(const OptionLook& look) {
@@ -85,7 +98,7 @@ float width_of(const Ui& ui, const OptionLook& look) {
     return std::min(widest + frame + ui.px(8), ui.px(150));
   }
   if (look.kind == OptionKind::bytes)
-    return std::max(ui.px(78), text_width("no budget") + 2 * ImGui::GetStyle().FramePadding.x) +
+    return std::max(ui.px(86), text_width("no budget") + 2 * ImGui::GetStyle().FramePadding.x) +
            arrow_width();
   if (look.kind == OptionKind::count) return ui.px(112);
   return ui.px(look.kind == OptionKind::names ? 300 : 130);
@@ -106,12 +119,11 @@ std::optional<std::string> word_combo(const Ui& ui, const OptionLook& look, floa
   if (look.can_be_unset) labels.push_back({unset, "", look.unset_beside});
   const std::size_t first = labels.size();
   std::size_t at = 0;
-  std::string preview = !look.now.empty() ? look.now : look.in_force.empty() ? unset : look.in_force;
+  const std::string preview = !look.now.empty()       ? look.shown(look.now)
+                              : look.in_force.empty() ? unset
+                                                      : look.shown(look.in_force);
   for (const load::OptionWord& row : look.words) {
-    if (row.word == look.now) {
-      at = labels.size();
-      preview = row.shown;
-    }
+    if (row.word == look.now) at = labels.size();
     labels.push_back({row.shown, capitalized(row.heading), row.beside});
   }
   const auto picked = combo(ui, "##word", width, preview, labels, at);
@@ -140,10 +152,12 @@ std::vector<std::string> common_sizes(const OptionLook& look) {
 std::optional<std::string> size_field(const Ui& ui, const OptionLook& look, float width, TypedField& field) {
   const float arrow = arrow_width();
   const bool typed =
-      typed_field(ui, "##size", width - arrow, field, look.now, unset_words(look), hint_of(look));
+      typed_field(ui, "##size", width - arrow, field, look.shown(look.now), unset_words(look), hint_of(look));
   ImGui::SameLine(0, 0);
   const std::vector<std::string> words = common_sizes(look);
-  if (const auto picked = combo(ui, "##sizes", arrow, "", words, words.size())) return words[*picked];
+  std::vector<std::string> labels;
+  for (const std::string& word : words) labels.push_back(look.shown(word));
+  if (const auto picked = combo(ui, "##sizes", arrow, "", labels, words.size())) return words[*picked];
   if (!typed) return std::nullopt;
   return is_bare_size(field.typed) ? with_unit(field.typed, look) : field.typed;
 }

@@ -4,6 +4,7 @@
 #include "app/gui/parts/theme.h"
 #include "app/gui/parts/widgets.h"
 #include "app/gui/state/workspace.h"
+#include "app/report/does_it_run.h"
 #include "core/load/request/load_options.h"
 #include "core/load/request/option_context.h"
 
@@ -31,6 +32,8 @@ struct OptionLook {
   std::string unset_beside = {};             // stands beside the row that resets it
   std::string in_force = {};                 // the word in force if the option is not set; empty: none
   std::string why_in_force = {};             // a sentence; empty: there is nothing to explain
+  // The word as it is shown: "Q8_0", "64.00 MiB".
+  std::string shown(std::string_view word) const;
 };
 
 template <typename T>
@@ -49,7 +52,8 @@ OptionLook plain_look(const Option<T>& option, const T& values) {
   if (set) look.now = print_option(option.kind, look.value, option.separator);
   look.unset = option.can_be_unset() ? "none" : print_option(option.kind, option.get(T()), option.separator);
   if (option.choices != nullptr)
-    for (std::string& word : option.choices()) look.words.push_back({word, word});
+    for (std::string& word : option.choices())
+      look.words.push_back({word, option.spelled == nullptr ? word : report::type_title(word)});
   return look;
 }
 load::LoadContext load_context(const Document& document);

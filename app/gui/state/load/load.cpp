@@ -56,12 +56,17 @@ std::string shown_order(const Asked& asked) {
   return load::LoadRequest().orders.front();
 }
 
+std::string value_text(const load::LoadRequest& request, const load::LoadOption& option) {
+  return option.kind == OptionKind::bytes ? show_option(option.kind, option.get(request))
+                                          : load::load_option_text(request, option);
+}
+
 std::string changes_text(const Asked& before, const Asked& after) {
   constexpr std::size_t kMost = 3;
   std::vector<std::string> changes;
   for (const load::LoadOption& option : load::load_options())
     if (!same_option(option, before.request, after.request))
-      changes.push_back(std::string(option.title) + " " + load::load_option_text(after.request, option));
+      changes.push_back(std::string(option.title) + " " + value_text(after.request, option));
   if (before.first_token != after.first_token)
     changes.emplace_back(after.first_token ? "a forward pass follows the load" : "no forward pass");
   if (before.every_order != after.every_order)

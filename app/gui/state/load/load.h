@@ -10,6 +10,7 @@
 #include "core/load/answer/rows.h"
 #include "core/load/measure/rehearse.h"
 #include "core/load/request/bind_request.h"
+#include "core/load/request/load_options.h"
 #include "core/load/request/method.h"
 #include "core/load/request/model_parts.h"
 #include "core/load/request/pass.h"
@@ -48,6 +49,8 @@ std::string shown_order(const Asked& asked);
 
 // What `after` asks differently, at most a few of the changes: "Target rtx-4090-24gb, Order name".
 std::string changes_text(const Asked& before, const Asked& after);
+// The value of an option as it is shown: "64.00 MiB".
+std::string value_text(const load::LoadRequest& request, const load::LoadOption& option);
 
 // Copies the options of the forward pass from `from`, and nothing else.
 void take_pass(load::LoadRequest& request, const load::LoadRequest& from);
