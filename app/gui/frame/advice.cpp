@@ -11,7 +11,11 @@
 #include "core/load/request/option_context.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -66,7 +70,9 @@ void draw_context(Workspace& workspace, const Ui& ui, float width) {
   std::string hint =
       "Tokens of the context: a prompt runs behind the load, with those before it in the cache";
   if (known) hint += fmt::format(". The model has {}: more is lowered to that", counted(most, "position"));
-  if (!number_slider(ui, "##context", width, tokens, 0, std::max(most, tokens), hint)) return;
+  // said where it stands: more is lowered to that
+  const std::string all = known && tokens == most ? fmt::format("{} (all)", format_grouped(most)) : "";
+  if (!number_slider(ui, "##context", width, tokens, 0, std::max(most, tokens), hint, all)) return;
   if (known && tokens == most)
     workspace.services.done = fmt::format("The context is all {} of the model", counted(most, "position"));
   set_context(workspace, tokens);
@@ -91,38 +97,66 @@ plan::PerSpace<std::uint64_t> peaks_of(const load::LoadRow& row) {
   return peaks;
 }
 
-// The title, and the changes where it does not say all of them.
-std::string change_title(const load::AdvisedLoad& load) {
-  if (load.changes.empty()) return fmt::format("{} in {} order", load.method->id, load.order);
-  if (load.changes.size() == 1) return capitalized(load.changes.front());
-  return fmt::format("{} with {}", load.method->id, counted(load.changes.size(), "change"));
-}
-
 // The largest context with the change: ", room for about 70k tokens".
 std::string room_text(const load::AdvisedLoad& load) {
-  if (!load.context_max || *load.context_max >= load::kMostTokens) return "";
+  if (!load.context_max || *load.context_max == 0 || *load.context_max >= load::kMostTokens) return "";
   return ", room for " + report::tokens_text(*load.context_max);
 }
 
-// True while the mouse is over it.
-bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& load, std::size_t at) {
-  Document& document = workspace.document();
-  const IdScope scope(at);
+// Loads with a change in common, which differ in their method: one suggestion in several variants.
+struct Suggestion {
+  std::vector<const load::AdvisedLoad*> loads = {};
+  std::vector<std::string> shared = {};  // changes of all of them
+
+  std::string title() const {
+    const load::AdvisedLoad& first = *loads.front();
+    if (first.changes.empty()) return fmt::format("{} in {} order", first.method->id, first.order);
+    if (shared.size() == 1) return capitalized(shared.front());
+    return loads.size() > 1 ? counted(shared.size(), "change")
+                            : fmt::format("{} with {}", first.method->id, counted(shared.size(), "change"));
+  }
+};
+
+std::vector<Suggestion> suggestions(const std::vector<load::AdvisedLoad>& loads) {
+  using Settings = std::vector<std::pair<std::string_view, std::string>>;
+  const auto besides_method = [](const load::AdvisedLoad& load) {
+    Settings settings = load.settings;
+    std::erase_if(settings, [](const auto& one) { return one.first == "method" || one.first == "order"; });
+    return settings;
+  };
+  std::vector<Suggestion> found;
+  for (const load::AdvisedLoad& load : loads) {
+    const Settings own = besides_method(load);
+    const auto same = std::ranges::find_if(found, [&](const Suggestion& one) {
+      return !own.empty() && besides_method(*one.loads.front()) == own;
+    });
+    if (same == found.end()) {
+      found.push_back({{&load}, load.changes});
+      continue;
+    }
+    same->loads.push_back(&load);
+    std::erase_if(same->shared, [&](const std::string& change) {
+      return std::ranges::find(load.changes, change) == load.changes.end();
+    });
+  }
+  return found;
+}
+
+// A button at the right of words that break before it. True while the mouse is over them.
+bool draw_offer(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& load,
+                const std::function<void()>& words) {
+  const IdScope scope(load.method->id);
   const ImVec2 start = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
   ImGui::SetCursorPosX(left + width - text_width("Apply") - 2 * ImGui::GetStyle().FramePadding.x);
   if (button(ui, "Apply", ButtonKind::primary)) {
-    workspace.attempt([&] { document.advice.apply(load); });
+    workspace.attempt([&] { workspace.document().advice.apply(load); });
     ImGui::CloseCurrentPopup();
   }
   const float below = ImGui::GetCursorPosY();
   ImGui::SetCursorScreenPos(start);
   ImGui::PushTextWrapPos(left + width - ui.px(84));
-  text_colored(ui.theme->text, shown(change_title(load)));
-  for (std::size_t i = 0; i < load.changes.size() && load.changes.size() > 1; ++i) {
-    ImGui::Bullet();
-    text_colored(ui.theme->text, shown(load.changes[i]));
-  }
+  words();
   {
     const FontScope font(ui.fonts.small);
     muted(ui, fmt::format("{}, {}{}", peaks_text(load.peaks), report::time_text(load), room_text(load)));
@@ -132,16 +166,46 @@ bool draw_change(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& lo
   return ImGui::IsMouseHoveringRect(start, ImVec2{start.x + width, ImGui::GetCursorScreenPos().y});
 }
 
+// What the mouse is over.
+const load::AdvisedLoad* draw_suggestion(Workspace& workspace, const Ui& ui, const Suggestion& one,
+                                         std::size_t at) {
+  const IdScope scope(at);
+  const auto list = [&](const std::vector<std::string>& changes) {
+    for (std::size_t i = 0; i < changes.size() && changes.size() > 1; ++i) {
+      ImGui::Bullet();
+      text_colored(ui.theme->text, shown(changes[i]));
+    }
+  };
+  const auto head = [&] {
+    text_colored(ui.theme->text, shown(one.title()));
+    list(one.shared);
+  };
+  if (one.loads.size() == 1)
+    return draw_offer(workspace, ui, *one.loads.front(), head) ? one.loads.front() : nullptr;
+  ImGui::PushTextWrapPos(0);
+  head();
+  ImGui::PopTextWrapPos();
+  const load::AdvisedLoad* hovered = nullptr;
+  ImGui::Indent(ui.px(14));
+  for (const load::AdvisedLoad* const load : one.loads)
+    if (draw_offer(workspace, ui, *load,
+                   [&] { text_colored(ui.theme->text, fmt::format("by {}", load->method->id)); }))
+      hovered = load;
+  ImGui::Unindent(ui.px(14));
+  return hovered;
+}
+
 void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& found) {
   Document& document = workspace.document();
   const load::Advice& advice = found.advice;
   const load::AdvisedLoad* hovered = nullptr;
   heading(ui, advice.loads.empty() ? "No change makes it fit" : "Changes that make it fit");
   if (advice.loads.empty() && advice.nearest) muted(ui, "Closest:");
-  for (std::size_t i = 0; i < advice.loads.size(); ++i)
-    if (draw_change(workspace, ui, advice.loads[i], i)) hovered = &advice.loads[i];
+  const std::vector<Suggestion> all = suggestions(advice.loads);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (const auto* const over = draw_suggestion(workspace, ui, all[i], i); over != nullptr) hovered = over;
   if (advice.loads.empty() && advice.nearest) {
-    if (draw_change(workspace, ui, *advice.nearest, 0)) hovered = &*advice.nearest;
+    hovered = draw_suggestion(workspace, ui, {{&*advice.nearest}, advice.nearest->changes}, 0);
     paragraph(ui, report::over_text(advice.nearest->verdict), ui.theme->bad);
   }
   document.advice.preview(hovered);
@@ -208,7 +272,14 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
   if (document.advice.can_take_back()) {
     if (button(ui, "Undo suggestion")) workspace.attempt([&] { document.advice.take_back(); });
   }
-  if (has_context(document)) draw_context(workspace, ui, field(ui, "Context"));
+  if (has_context(document)) {
+    draw_context(workspace, ui, field(ui, "Context"));
+    if (const auto& context = document.load.judged_load()->context; context && context->positions)
+      small_text(ui,
+                 fmt::format("The model has {}: a larger context is lowered to that.",
+                             counted(*context->positions, "position")),
+                 ui.theme->muted);
+  }
   ImGui::Separator();
   if (verdict.state == Verdict::State::unjudged)
     return paragraph(ui, "Choose a target or a budget in the toolbar to see whether the load fits.",

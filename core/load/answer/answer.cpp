@@ -96,6 +96,8 @@ std::vector<std::size_t> nearest_rows(std::span<const LoadRow> rows) {
   return chosen;
 }
 
+bool has_no_room(const AdvisedLoad& load) { return load.context_max && *load.context_max == 0; }
+
 // Streaming methods count as a fit only if nothing else was requested: they nearly always fit.
 std::optional<LoadAdvice> find_advice(const graph::MetaGraph& graph, const LoadAnswer& answer, bool contexts,
                                       Progress& progress) {
@@ -123,6 +125,10 @@ std::optional<LoadAdvice> find_advice(const graph::MetaGraph& graph, const LoadA
     if (load.context_max && context.positions)
       load.context_max = std::min(*load.context_max, *context.positions);
   }
+  // what leaves no room for a token makes nothing run
+  std::vector<AdvisedLoad>& loads = found.advice.loads;
+  if (!loads.empty() && std::ranges::all_of(loads, has_no_room)) found.advice.nearest.reset();
+  std::erase_if(loads, has_no_room);
   return found;
 }
 
