@@ -484,6 +484,13 @@ TEST_F(AtTheWindow, finds_operators_goes_inside_and_out_again_and_takes_other_pi
   };
   EXPECT_EQ(side("height"), 64);
   EXPECT_EQ(side("width"), 224);
+  const auto height_is = [&](int pixels) {
+    return !workspace().busy() && document().forward.graph() != nullptr && side("height") == pixels;
+  };
+  person_.press("ctrl+z");
+  SOON(height_is(224) && person_.sees("Undid: side height of pictures 64"));
+  person_.press("ctrl+shift+z");
+  SOON(height_is(64));
   person_.click("Usual");
   SOON(document().model->picture_sides.empty() && !workspace().busy() &&
        document().forward.graph() != nullptr);

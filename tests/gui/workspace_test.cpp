@@ -986,6 +986,21 @@ TEST(Shelf, FiltersAndSortsItsRows) {
   EXPECT_EQ(shelf_rows(models, view), Rows{1});
 }
 
+// A method that was chosen for the model before, and does not read this one: a notice says which, and why.
+TEST(Workspace, a_method_that_cannot_open_the_next_model_is_replaced_and_named) {
+  Workspace workspace("");
+  workspace.document().load.set_option("method", "llama_cpp_mmap");
+  graph::MetaGraph graph = *tiny_graph();
+  graph.format = "safetensors";
+  workspace.show(std::make_shared<const graph::MetaGraph>(std::move(graph)), "");
+  EXPECT_EQ(shown_method(workspace.document().load.asked()).id, "staged_ring");
+  const auto& notices = workspace.services.notices.all();
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_EQ(notices.front().severity, graph::Severity::info);
+  for (const char* const word : {"staged_ring", "llama_cpp_mmap", "safetensors"})
+    EXPECT_NE(notices.front().text.find(word), std::string::npos) << notices.front().text;
+}
+
 // A step of training needs no context, and is judged as soon as it is asked for.
 TEST(Verdicts, AreOfATrainingStepOnceItIsAskedFor) {
   Workspace workspace("");

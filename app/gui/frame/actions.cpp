@@ -336,12 +336,14 @@ bool can_undo(const Workspace& workspace) { return workspace.document().load.can
 void undo(Workspace& workspace, const std::string&) {
   const std::string change = workspace.document().load.undone_by_undo();
   workspace.document().load.undo();
+  workspace.follow_picture_sides();
   workspace.services.done = "Undid: " + safe_display(change, 160);
 }
 bool can_redo(const Workspace& workspace) { return workspace.document().load.can_redo(); }
 void redo(Workspace& workspace, const std::string&) {
   const std::string change = workspace.document().load.done_by_redo();
   workspace.document().load.redo();
+  workspace.follow_picture_sides();
   workspace.services.done = "Redid: " + safe_display(change, 160);
 }
 

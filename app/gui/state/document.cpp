@@ -45,6 +45,7 @@ Document::Document(Services& services, ModelPtr shown, Kept kept)
   forward.shown = kept.op;
   forward.inside = std::move(kept.inside);
   forward.module = kept.module;
+  load.take_history(std::move(kept.history));
   if (model) {
     if (const auto tensor = find_tensor(*model, kept.tensor)) select(*tensor);
     caveats_ = caveats_of(*model->graph, nullptr);
@@ -64,6 +65,7 @@ Document::Kept Document::hand_over(bool again) {
   arena->forget_model();
   all.arena = std::move(arena);
   if (!again) return all;
+  all.history = load.history();
   all.filter = table.view().filter;
   all.search = forward.search;
   all.op = forward.shown;

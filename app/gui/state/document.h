@@ -45,6 +45,7 @@ class Document {
     std::optional<std::size_t> op = {};
     std::vector<graph::OpPlace> inside = {};
     graph::OpNodeId module = graph::kRootOpNode;
+    LoadWork::History history = {};
   };
 
   // A null `model` is the start page; choices made there apply to the next model.

@@ -241,7 +241,21 @@ void Workspace::reload(std::size_t at) { read_again(at, documents_[at]->model->p
 void Workspace::take_picture_sides(std::vector<importers::NamedSide> sides) {
   if (!document().model || document().model->path.empty())
     throw Error(ErrorCode::usage, "this model is not in a file");
-  read_again(shown_, std::move(sides));
+  Asked asked = document().load.asked();
+  asked.picture_sides.clear();
+  for (const importers::NamedSide& side : sides) asked.picture_sides.emplace_back(side.name, side.pixels);
+  document().load.ask(asked);  // so that undo has what was before
+  follow_picture_sides();
+}
+
+void Workspace::follow_picture_sides() {
+  if (!document().model) return;
+  std::vector<importers::NamedSide> sides;
+  for (const auto& [name, pixels] : document().load.asked().picture_sides) sides.push_back({name, pixels});
+  if (!std::ranges::equal(sides, document().model->picture_sides, [](const auto& a, const auto& b) {
+        return a.name == b.name && a.pixels == b.pixels;
+      }))
+    read_again(shown_, std::move(sides));
 }
 
 void Workspace::read_again(std::size_t at, std::vector<importers::NamedSide> sides) {

@@ -64,6 +64,8 @@ class Workspace {
   void reload();
   // Reads the model shown again with other sides of its pictures; none: the usual ones.
   void take_picture_sides(std::vector<importers::NamedSide> sides);
+  // Reads the model shown again if its request has other sides of pictures: it was undone or redone.
+  void follow_picture_sides();
   // Closes the document that is shown, and shows the one beside it.
   void close_model();
   // The document that is shown. There always is one; a new model comes in a new document.

@@ -14,6 +14,8 @@
 #include <iterator>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace loadline::gui {
 
 // --- Turns the window's request into the questions behind the timeline and the comparison.
@@ -71,6 +73,12 @@ std::string changes_text(const Asked& before, const Asked& after) {
     changes.emplace_back(after.first_token ? "a forward pass follows the load" : "no forward pass");
   if (before.every_order != after.every_order)
     changes.emplace_back(after.every_order ? "every order" : "one order");
+  if (before.picture_sides != after.picture_sides && after.picture_sides.empty())
+    changes.emplace_back("usual sides of pictures");
+  else
+    for (const auto& [name, pixels] : after.picture_sides)
+      if (std::ranges::find(before.picture_sides, std::pair(name, pixels)) == before.picture_sides.end())
+        changes.push_back(fmt::format("side {} of pictures {}", name, pixels));
   std::string text;
   for (std::size_t i = 0; i < std::min(changes.size(), kMost); ++i) text += (i > 0 ? ", " : "") + changes[i];
   if (changes.size() > kMost) text += " and " + std::to_string(changes.size() - kMost) + " more";

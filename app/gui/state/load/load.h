@@ -40,6 +40,7 @@ struct Asked {
   load::LoadRequest request = {.methods = {"staged_ring"}, .sequence = kFirstSequence};
   bool every_order = false;  // the comparison has a row for each order
   bool first_token = false;  // a forward pass follows the load
+  std::vector<std::pair<std::string, std::uint64_t>> picture_sides = {};  // chosen, in pixels, by name
   bool operator==(const Asked&) const = default;
 };
 

@@ -110,6 +110,10 @@ LoadWork::LoadWork(Services& services, ModelPtr shown, std::uint64_t document, F
       events_(std::move(events)),
       asked_(of_any_model(std::move(asked))),
       memory_(memory_of(asked_, targets())) {
+  asked_.picture_sides.clear();
+  if (model)
+    for (const importers::NamedSide& side : model->picture_sides)
+      asked_.picture_sides.emplace_back(side.name, side.pixels);
   constexpr std::size_t kSmall = 20'000;  // storages whose loads are compared at once
   wants_comparison_ = !model || model->graph->storages.size() <= kSmall;
   comparison.set({});
@@ -117,8 +121,16 @@ LoadWork::LoadWork(Services& services, ModelPtr shown, std::uint64_t document, F
 
 void LoadWork::begin() {
   // the method of the model before may not open this one
-  if (model && !load::can_open(shown_method(asked_), *model->graph))
+  if (model && !load::can_open(shown_method(asked_), *model->graph)) {
+    const load::Method& refused = shown_method(asked_);
     asked_.request.methods = Asked().request.methods;
+    services_.notices.add(
+        graph::Severity::info,
+        fmt::format("{} replaces {}, which opens {} and not this model ({})", shown_method(asked_).id,
+                    refused.id, load::opened_text(refused.traits.opens),
+                    model->graph->format.empty() ? "without files" : model->graph->format),
+        document_);
+  }
   if (model) work_out_pass();
   refresh();
 }

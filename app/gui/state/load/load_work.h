@@ -105,6 +105,15 @@ class LoadWork {
   std::string undone_by_undo() const { return before_.empty() ? "" : changes_text(before_.back(), asked_); }
   std::string done_by_redo() const { return after_.empty() ? "" : changes_text(asked_, after_.back()); }
   void forget_history();
+  // The requests before and after this one, for a document in the place of this one.
+  struct History {
+    std::vector<Asked> before = {}, after = {};  // the last ones nearest to what is asked
+  };
+  History history() const { return {before_, after_}; }
+  void take_history(History history) {
+    before_ = std::move(history.before);
+    after_ = std::move(history.after);
+  }
   // Sets options back to what a new window has.
   void reset_options(const std::vector<std::string_view>& ids);
   // Compares all methods, if that was put off: of a large model it takes seconds and half a gigabyte, so it
