@@ -127,6 +127,7 @@ class Layouter {
   bool in_natural_order(graph::NodeId module, std::vector<Item>& items) const;
   static std::vector<Size> judged_sizes(const std::vector<Item>& items, const std::vector<Rect>& rects,
                                         bool ordered);
+  double room_for_number(const std::vector<Item>& items, const Size& judged) const;
   graph::NodeId skip_chain(graph::NodeId node) const;
   void place_module(const Item& item, const Rect& rect, const Size& judged, std::uint16_t depth);
 
@@ -229,6 +230,21 @@ std::vector<Layouter::Size> Layouter::judged_sizes(const std::vector<Item>& item
   return sizes;
 }
 
+// The bytes whose area holds the number of a layer, where that of some layers does not and little is missing;
+// else 0.
+double Layouter::room_for_number(const std::vector<Item>& items, const Size& judged) const {
+  constexpr double kMostAdded = 0.05, kShare = 0.95;  // of the whole; of a title's width
+  double total = 0;
+  for (const Item& item : items) {
+    if (!is_number(tree_.node(item.node).name)) return 0;
+    total += static_cast<double>(item.bytes);
+  }
+  const double least = options_.header * options_.number_width * kShare / (judged.w * judged.h) * total;
+  double added = 0;
+  for (const Item& item : items) added += std::max(0.0, least - static_cast<double>(item.bytes));
+  return added <= kMostAdded * total ? least : 0;
+}
+
 void Layouter::place_module(const Item& item, const Rect& rect, const Size& judged, std::uint16_t depth) {
   const graph::NodeId node = skip_chain(item.node);
   if (tree_.node(node).children.empty()) {
@@ -259,6 +275,8 @@ void Layouter::fill(graph::NodeId module, const Rect& bounds, const Size& judged
   std::vector<double> weights(items.size());
   std::transform(items.begin(), items.end(), weights.begin(),
                  [](const Item& item) { return static_cast<double>(item.bytes); });
+  const double least = ordered ? room_for_number(items, judged) : 0;  // in bytes
+  for (double& weight : weights) weight = std::max(weight, least);
   // laid out in the judged size and then stretched: what is alike has the same picture
   const Rect plane = {0, 0, judged.w, judged.h};
   const std::vector<Rect> rects = ordered ? even_columns(weights, plane) : squarify(weights, plane);
@@ -268,8 +286,12 @@ void Layouter::fill(graph::NodeId module, const Rect& bounds, const Size& judged
     const Item& item = items[i];
     const Rect rect = {bounds.x + rects[i].x * across, bounds.y + rects[i].y * down, rects[i].w * across,
                        rects[i].h * down};
-    if (item.kind == TileKind::module)
+    const bool raised = static_cast<double>(item.bytes) < least;
+    if (item.kind == TileKind::module && !raised)
       place_module(item, rect, sizes[i], depth);
+    else if (raised)
+      tiles_.push_back(
+          {TileKind::aggregate, false, depth, skip_chain(item.node), rect, item.bytes, item.tensors});
     else
       tiles_.push_back({item.kind, false, depth, item.node, rect, item.bytes, item.tensors});
   }

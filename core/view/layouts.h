@@ -60,7 +60,8 @@ LaneLayout layout_lane(std::span<const Span> spans, double x0, double x1, double
 // The row at height `y` of the layout, as a position in `rows`; rows.size() if there is none.
 std::size_t lane_row_at(const LaneLayout& layout, double y);
 
-// --- Squarified treemap of a module tree: tile area is proportional to bytes, at any zoom.
+// --- Squarified treemap of a module tree: tile area is proportional to bytes, at any zoom, but for
+// layers that would have no room for their number.
 
 // Rectangles that tile `bounds` with areas in proportion to `weights`, kept near-square by a greedy choice.
 // Parallel to `weights`, which should be descending for good shapes; weights that are not positive get empty
@@ -110,8 +111,9 @@ struct Tile {
 
 // Tiles in drawing order, each frame before its contents. A module with a single child and no bytes of its
 // own gets no frame: its child takes its place. Siblings that are numbered or of nearly equal size are laid
-// out in even columns, in their natural order; all others are squarified. Equal siblings are drawn equally:
-// in the same arrangement and to the same depth. The work is proportional to the tiles made, not to the tree.
+// out in even columns, in their natural order, and much smaller ones among many as one tile with room for
+// their number; all others are squarified. Equal siblings are drawn equally: in the same arrangement and to
+// the same depth. The work is proportional to the tiles made, not to the tree.
 std::vector<Tile> layout_treemap(const graph::ModuleTree& tree, const TreemapOrder& order, graph::NodeId root,
                                  const Rect& bounds, const TreemapOptions& options);
 

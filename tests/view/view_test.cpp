@@ -288,6 +288,11 @@ TEST(Treemap, layers_stand_in_order_of_depth_and_equal_ones_look_the_same) {
       EXPECT_EQ(inside[i], inside[kDense]) << "layer " << i << " at width " << width;
       EXPECT_NEAR(rects[i].area(), rects[kDense].area(), 1e-6 * rects[i].area());
     }
+    for (std::size_t i = 0; i < kDense; ++i) {
+      EXPECT_EQ(inside[i], 1u);
+      EXPECT_GE(rects[i].w, 8) << "room for its number at width " << width;
+      EXPECT_GE(rects[i].h, 16);
+    }
     for (std::size_t i = 1; i < kLayers; ++i)
       EXPECT_TRUE(rects[i].x > rects[i - 1].x + 1e-9 || rects[i].y > rects[i - 1].y) << i;
   }

@@ -31,15 +31,24 @@ std::string leaf_label(const Model& model, const Tile& tile) {
   return node.name;
 }
 
-// For a group of tensors where how many they are does not fit: the number of its layer, unless a frame says
-// it.
+bool is_number(std::string_view s) { return s.find_first_not_of("0123456789") == std::string_view::npos; }
+
+// For a group without room for how many tensors it has: the number of its layer, unless a frame says it.
 std::string group_label(const Model& model, graph::NodeId group, const std::vector<graph::NodeId>& framed) {
   for (graph::NodeId at = group; at != graph::kRootNode; at = model.tree.node(at).parent) {
     if (std::ranges::find(framed, at) != framed.end()) break;
-    const std::string& name = model.tree.node(at).name;
-    if (name.find_first_not_of("0123456789") == std::string::npos) return name;
+    if (is_number(model.tree.node(at).name)) return model.tree.node(at).name;
   }
   return model.tree.node(group).name;
+}
+
+// A layer in one tile has its number, as others have it in their frame.
+std::string tile_label(const Model& model, const Tile& tile, const std::vector<graph::NodeId>& framed,
+                       float room) {
+  std::string name = leaf_label(model, tile);
+  if (tile.kind != TileKind::aggregate) return name;
+  const bool layer = is_number(model.tree.node(tile.node).name);
+  return layer || text_width(name) > room ? group_label(model, tile.node, framed) : name;
 }
 
 // Edges on whole pixels, the same for neighbors: gaps are even and sharp.
@@ -60,13 +69,10 @@ void draw_breadcrumb(Document& document, const Ui& ui, float room) {
     path.push_back(at);
   const StyleScope style(ImGuiStyleVar_FramePadding, {ui.px(6), ImGui::GetStyle().FramePadding.y});
   const float each = room / static_cast<float>(path.size() + 1) - ui.px(24);
-  {
-    const IdScope scope("root");
-    const float width = std::max(ui.px(40), std::min(each, ui.px(240)));
-    const std::string whole = shown(model.name), cut = elided(whole, width);
-    if (button(ui, cut, ButtonKind::ghost)) document.zoom(graph::kRootNode);
-    if (cut != whole) tooltip(ui, whole);
-  }
+  const std::string whole_model = shown(model.name);
+  const std::string cut_model = elided(whole_model, std::max(ui.px(40), std::min(each, ui.px(240))));
+  if (button(ui, cut_model, ButtonKind::ghost)) document.zoom(graph::kRootNode);
+  if (cut_model != whole_model) tooltip(ui, whole_model);
   for (auto at = path.rbegin(); at != path.rend(); ++at) {
     ImGui::SameLine(0, ui.px(2));
     control_text("\xE2\x80\xBA", ui.theme->muted);
@@ -152,9 +158,7 @@ class MapPanel final : public Panel {
   struct Key {
     std::uint64_t generation = 0;
     graph::NodeId root{};
-    float width = 0;
-    float height = 0;
-    float scale = 0;
+    float width = 0, height = 0, scale = 0;
     bool operator==(const Key&) const = default;
   };
   struct ColorKey {
@@ -453,14 +457,11 @@ void MapPanel::draw_labels(const Document& document, const Ui& ui, ImVec2 at) {
     const float room = w - 2 * pad;
     if (h < line + ui.px(4) || room < ui.px(6)) continue;  // no room for a letter
     const ImU32 ink = ink_of(document, ui, i);
-    std::string name = shown(leaf_label(model, tile));
-    if (tile.kind == TileKind::aggregate && text_width(name) > room)
-      name = shown(group_label(model, tile.node, framed));
-    if (const auto tensor = model.tree.node(tile.node).tensor; tensor && color_key_.diff)
-      if (const DiffKind kind = color_key_.diff->of_tensor[graph::index(*tensor)]; kind != DiffKind::equal) {
-        const std::string letter = {diff_kind_letter(kind)};
-        name = text_width(name) + text_width(letter + " ") > room ? letter : letter + " " + name;
-      }
+    std::string name = shown(tile_label(model, tile, framed, room));
+    const auto tensor = color_key_.diff ? model.tree.node(tile.node).tensor : std::nullopt;
+    const DiffKind kind = tensor ? color_key_.diff->of_tensor[graph::index(*tensor)] : DiffKind::equal;
+    if (const std::string letter = {diff_kind_letter(kind)}; kind != DiffKind::equal)
+      name = text_width(name) + text_width(letter + " ") > room ? letter : letter + " " + name;
     // half a name in a narrow tile tells nothing
     if (w < ui.px(76) && text_width(name) > room) continue;
     name = elided_name(name, room);
