@@ -654,7 +654,7 @@ TEST(PassData, rows_at_every_operator_add_up_to_its_usage) {
       const std::vector<PassRow> rows = alive_rows(*data, op);
       EXPECT_TRUE(std::ranges::is_sorted(rows, std::greater{}, &PassRow::bytes)) << profile << " " << op;
       for (const PassRow& row : rows) {
-        if (row.lane == PassLane::activations) sum.activations += row.bytes;
+        if (row.lane >= PassLane::states && row.lane <= PassLane::activations) sum.activations += row.bytes;
         if (row.lane == PassLane::temporaries) sum.temporaries += row.bytes;
         if (row.lane == PassLane::cache) sum.cache += row.bytes;
       }
@@ -662,6 +662,33 @@ TEST(PassData, rows_at_every_operator_add_up_to_its_usage) {
       EXPECT_EQ(sum.temporaries, data->figures->usage[op].temporaries) << profile << " " << op;
       EXPECT_EQ(sum.cache, data->figures->usage[op].cache) << profile << " " << op;
     }
+  }
+}
+
+// Each of its parts in a lane of its own, and together what is alive.
+TEST(PassData, a_training_step_has_lanes_of_its_own) {
+  Progress progress;
+  auto scene = make_forward_scene(preset_graph("demo"), forward::built_in_assets(),
+                                  {.training = {.weights = forward::TrainedWeights::full}}, progress);
+  ASSERT_TRUE(scene->forward()->training);
+  const graph::TrainingParts training = *scene->forward()->training;
+  auto figures =
+      std::make_shared<const forward::ForwardFigures>(*forward::forward_figures(scene->model, 1, 64, 0));
+  const auto data = pass_data(std::move(scene), std::move(figures), false);
+  EXPECT_EQ(lane(*data, PassLane::states).bytes, training.state_bytes);
+  EXPECT_GE(lane(*data, PassLane::gradients).bytes, training.gradient_bytes);
+  EXPECT_TRUE(lane(*data, PassLane::cache).rows.empty());
+  for (const PassRow& row : lane(*data, PassLane::kept).rows)
+    EXPECT_TRUE(row.ops.first < training.backward && row.ops.end > training.backward);
+  EXPECT_GT(lane(*data, PassLane::kept).rows.size(), 0u);
+  for (const PassRow& row : lane(*data, PassLane::gradients).rows) EXPECT_GE(row.ops.first, training.backward);
+  for (std::uint32_t op = 0; op < data->figures->usage.size(); ++op) {
+    std::uint64_t rows = 0, curve = 0;
+    for (const PassRow& row : alive_rows(*data, op))
+      rows += row.lane == PassLane::weights ? 0 : row.bytes;
+    for (const std::uint64_t bytes : data->alive[op]) curve += bytes;
+    EXPECT_EQ(rows, data->figures->usage[op].passing()) << op;
+    EXPECT_EQ(curve, data->figures->usage[op].passing()) << op;
   }
 }
 

@@ -173,7 +173,8 @@ std::string flows(const Document& document) {
 std::string lifetimes(const Document& document) {
   pass_of(document);
   const auto data = pass_data(document.forward.scene.value(), document.forward.figures(), true);
-  constexpr std::array<std::string_view, kPassLanes> kLanes = {"weight", "cache", "activation", "temporary"};
+  constexpr std::array<std::string_view, kPassLanes> kLanes = {
+      "weight", "cache", "state", "gradient", "kept activation", "activation", "temporary"};
   Csv csv("lane,name,bytes,from_operator,to_operator");
   for (const LaneRows& lane : data->lanes)
     for (const PassRow& row : lane.rows)

@@ -52,8 +52,8 @@ void paint_name(const Ui& ui, const view::Rect& rect, ImVec2 low, ImU32 ground, 
 ImU32 arena_kind_color(const Theme& theme, ArenaPalette palette, std::uint8_t kind) {
   if (palette == ArenaPalette::each) return theme.category(kind);
   if (palette == ArenaPalette::sizes) return theme.ramp(0.12 + 0.88 * std::min<int>(kind, 7) / 7.0);
-  constexpr std::array<std::size_t, kArenaKinds - 1> kLives = {0, 2,
-                                                               3};  // as the lanes of a pass; then the ring
+  // as the lanes of a pass; then the ring
+  constexpr std::array<std::size_t, kArenaKinds - 1> kLives = {0, 5, 6};
   return kind < kLives.size() ? theme.lives[kLives[kind]] : theme.neutral;
 }
 

@@ -56,7 +56,8 @@ Theme make_dark() {
                   rgb(0xCC67AD), rgb(0xA8CC5C), rgb(0x4BFBD1), rgb(0x995386)};
   t.roles = {rgb(0xE4A010), rgb(0x79C7F8), rgb(0x27B182), rgb(0x965A1E),
              rgb(0xF8E54A), rgb(0xCA91B3), rgb(0x6C7D95)};
-  t.lives = {rgb(0x3F5FE8), rgb(0x1AA0A8), rgb(0xBFEFA0), rgb(0xA83BC4)};
+  t.lives = {rgb(0x3F5FE8), rgb(0x1AA0A8), rgb(0x4B582A), rgb(0xB8B053),
+             rgb(0xFAB0FC), rgb(0xBFEFA0), rgb(0xA83BC4)};
   return t;
 }
 
@@ -67,7 +68,8 @@ Theme make_light() {
                   rgb(0xE787BF), rgb(0xA0B54B), rgb(0x67B7FD), rgb(0xA94FA4)};
   t.roles = {rgb(0xD18D0D), rgb(0x3C8DBE), rgb(0x4CB88B), rgb(0x785F50),
              rgb(0xD6CB2E), rgb(0xB46785), rgb(0x93A2B0)};
-  t.lives = {rgb(0x172F80), rgb(0x0B7A75), rgb(0xA8D84A), rgb(0x8E24AA)};
+  t.lives = {rgb(0x172F80), rgb(0x0B7A75), rgb(0x4B3A10), rgb(0x93992C),
+             rgb(0xFD74DE), rgb(0xA8D84A), rgb(0x8E24AA)};
   return t;
 }
 

@@ -39,8 +39,9 @@ struct Theme {
   std::array<ImU32, 8> categories = {};
   std::array<ImU32, graph::kRoleCount> roles = {};  // by Role
 
-  // Of a forward pass: weights, cache, activations, temporaries. None is a color of a role or a space.
-  std::array<ImU32, 4> lives = {};
+  // Of a forward pass or a training step: weights, cache, optimizer states, gradients, activations kept for
+  // the backward pass, other activations, temporaries. None is a color of a role or a space.
+  std::array<ImU32, 7> lives = {};
 
   ImU32 dtype(graph::DType type) const;
   ImU32 category(std::size_t i) const { return categories[i % categories.size()]; }

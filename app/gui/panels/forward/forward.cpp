@@ -158,9 +158,15 @@ bool forward_absent(const Document& document, const Ui& ui) {
 }
 
 std::string_view pass_lane_name(PassLane lane) {
-  constexpr std::array<std::string_view, kPassLanes> kNames = {"Weights", "Cache", "Activations",
-                                                               "Temporaries"};
+  constexpr std::array<std::string_view, kPassLanes> kNames = {
+      "Weights", "Cache", "Optimizer", "Gradients", "Kept", "Activations", "Temporaries"};
   return kNames[static_cast<std::size_t>(lane)];
+}
+
+std::string_view pass_lane_title(PassLane lane) {
+  return lane == PassLane::states ? "Optimizer states"
+         : lane == PassLane::kept ? "Kept for the backward pass"
+                                  : pass_lane_name(lane);
 }
 
 ImU32 pass_lane_color(const Theme& theme, PassLane lane) {

@@ -35,10 +35,12 @@ void forward_controls(Workspace& workspace, const Ui& ui, OptionControls& contro
 // returns true.
 bool forward_absent(const Document& document, const Ui& ui);
 
-// The lanes in which a pass is drawn, with their names and colors.
-enum class PassLane { weights, cache, activations, temporaries };
-inline constexpr std::size_t kPassLanes = 4;
-std::string_view pass_lane_name(PassLane lane);
+// The lanes in which a pass is drawn, with their names and colors. A training step alone has optimizer states
+// (beside them the weights of adapters), gradients, and activations that are kept for its backward pass.
+enum class PassLane { weights, cache, states, gradients, kept, activations, temporaries };
+inline constexpr std::size_t kPassLanes = 7;
+std::string_view pass_lane_name(PassLane lane);   // one word, at the left of a lane
+std::string_view pass_lane_title(PassLane lane);  // in a legend
 ImU32 pass_lane_color(const Theme& theme, PassLane lane);
 
 // --- The data of the operators panel: texts of values, search, counts by kind.
@@ -141,9 +143,9 @@ struct PassData {
   std::shared_ptr<const ForwardScene> scene;
   std::shared_ptr<const forward::ForwardFigures> figures;
   std::array<LaneRows, kPassLanes> lanes;  // by PassLane; values of unknown or no size have no row
-  // The stack from the bottom: activations, then temporaries; with `everything`, weights and cache below
-  // them.
+  // The stack from the bottom, in the order of the lanes; weights and cache with `everything` only.
   std::array<std::vector<view::CurvePoint>, kPassLanes> curves;  // by PassLane, each the sum up to it
+  std::vector<std::array<std::uint64_t, kPassLanes>> alive;      // bytes during each operator
   double most_passing = 0, most_everything = 0;
   std::uint64_t weight_bytes = 0;
   std::vector<double> xs;
@@ -166,8 +168,8 @@ std::string_view row_name(const PassData& data, const PassRow& row);
 // "[B, S, 768] F32", as the file or the architecture says it.
 std::string row_shape(const PassData& data, const PassRow& row);
 
-// --- Draws a forward pass into a rectangle: the curve, then a lane each for weights, cache, activations and
-// temporaries, with the model's layers as bands behind them.
+// --- Draws a forward pass into a rectangle: the curve, then the lanes that have rows, with the model's
+// layers as bands behind them.
 
 class AxisLabels;
 

@@ -113,10 +113,14 @@ void LifetimesPanel::draw_content(Workspace& workspace, const Ui& ui) {
   Document& document = workspace.document();
   if (forward_absent(document, ui)) return;
   forward_controls(workspace, ui, controls_);
-  constexpr std::array<std::string_view, 2> kCurves = {"Activations only", "With weights and cache"};
-  label_before(ui, "Curve", segmented_width(ui, kCurves));
-  everything_ = segmented(ui, "curve", kCurves, everything_ ? 1 : 0) == 1;
-  tooltip(ui, "Whether the curve has weights and cache below activations and temporaries");
+  const bool trains = document.forward.graph()->training.has_value();
+  const std::array<std::string_view, 2> curves = {
+      trains ? "Without weights" : "Activations only",
+      trains ? std::string_view("With weights") : "With weights and cache"};
+  label_before(ui, "Curve", segmented_width(ui, curves));
+  everything_ = segmented(ui, "curve", curves, everything_ ? 1 : 0) == 1;
+  tooltip(ui, trains ? "Whether the curve has the weights below what the step adds"
+                     : "Whether the curve has weights and cache below activations and temporaries");
   // a control may have set lowering going: what is shown stays until that is done
   if (forward_absent(document, ui)) return;
   refresh(document);
@@ -139,17 +143,23 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
   if (!figures_) return;
   const forward::ForwardFigures& figures = *figures_;
   const forward::LaneBytes& at = figures.usage[figures.peak.op];
-  const auto entry = [&](PassLane lane, std::uint64_t bytes, const std::string& more, bool first = false) {
+  bool first = true;
+  const auto entry = [&](PassLane lane, std::uint64_t bytes, const std::string& more) {
     if (plot_.data().lanes[static_cast<std::size_t>(lane)].rows.empty()) return;
     const std::string figure = format_bytes(bytes) + more;
-    if (!first) continue_line(ui, 18, legend_width(ui, pass_lane_name(lane), figure));
-    legend_entry(ui, pass_lane_color(*ui.theme, lane), pass_lane_name(lane), figure);
+    if (!std::exchange(first, false)) continue_line(ui, 18, legend_width(ui, pass_lane_title(lane), figure));
+    legend_entry(ui, pass_lane_color(*ui.theme, lane), pass_lane_title(lane), figure);
     bytes_tooltip(ui, bytes);
   };
-  const bool sum = at.temporaries > 0 && at.activations > 0;
+  const bool trains = document.forward.graph()->training.has_value();
+  const bool sum = trains || (at.temporaries > 0 && at.activations > 0);
   const std::string estimated =
       forward::is_estimate(document.forward.scene.value()->model, figures) ? ", estimated" : "";
-  entry(PassLane::activations, at.activations, sum ? "" : " at the peak" + estimated, true);
+  const auto& alive = plot_.data().alive[figures.peak.op];
+  for (const PassLane lane : {PassLane::states, PassLane::gradients, PassLane::kept})
+    entry(lane, alive[static_cast<std::size_t>(lane)], "");
+  entry(PassLane::activations, alive[static_cast<std::size_t>(PassLane::activations)],
+        sum ? "" : " at the peak" + estimated);
   entry(PassLane::temporaries, at.temporaries, sum || at.temporaries == 0 ? "" : " at the peak" + estimated);
   const auto words = [&](const std::string& text_, std::string_view hint, ImU32 color) {
     const FontScope font(ui.fonts.small);
@@ -159,7 +169,9 @@ void LifetimesPanel::draw_figures(const Document& document, const Ui& ui) {
   };
   if (sum)
     words(fmt::format("together {} at the peak{}", format_bytes(figures.peak.bytes), estimated),
-          "Activations and temporaries alive at once, by a sum", ui.theme->muted);
+          trains ? "All that the step holds at once besides the weights, by a sum"
+                 : "Activations and temporaries alive at once, by a sum",
+          ui.theme->muted);
   if (figures.reserved != figures.peak.bytes)
     words(fmt::format("the profile's allocator holds {}", format_bytes(figures.reserved)), "",
           ui.theme->muted);
@@ -243,8 +255,10 @@ void LifetimesPanel::draw_alive(Document& document, const Ui& ui) {
   name_text(ui, beginning(forward::op_text(op), kMostName), 0, ui.theme->text, true);
   if (figures_) {
     const forward::LaneBytes& bytes = figures_->usage[cursor_];
-    std::string words = format_bytes(bytes.passing()) +
-                        (bytes.temporaries > 0 ? " of activations and temporaries" : " of activations");
+    std::string words =
+        format_bytes(bytes.passing()) + (data.scene->forward()->training ? " besides the weights"
+                                         : bytes.temporaries > 0         ? " of activations and temporaries"
+                                                                         : " of activations");
     if (!scene_->cache.empty()) words += fmt::format(", {} of cache so far", format_bytes(bytes.cache));
     paragraph(ui, words, ui.theme->muted);
   }

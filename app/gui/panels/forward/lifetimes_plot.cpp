@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/core.h>
 
@@ -26,6 +27,19 @@ void add_row(PassData& data, PassRow row) {
   lane.rows.push_back(row);
 }
 
+// Of an activation: in a training step what it is for.
+PassLane activation_lane(const graph::ForwardGraph& forward, const forward::OpRange& ops, graph::ValueId id) {
+  if (!forward.training) return PassLane::activations;
+  const graph::TrainingParts& training = *forward.training;
+  // what a step leaves for the next one: the states of the optimizer, and adapters
+  if (ops.first == 0 && ops.end >= forward.ops.size() &&
+      std::ranges::find(forward.outputs, id) != forward.outputs.end())
+    return PassLane::states;
+  if (ops.first >= training.backward)
+    return forward.value(id).name.ends_with(".grad") ? PassLane::gradients : PassLane::activations;
+  return ops.end > training.backward ? PassLane::kept : PassLane::activations;
+}
+
 void add_rows(PassData& data) {
   const ForwardScene& scene = *data.scene;
   for (const ForwardScene::WeightUse& use : scene.weights)
@@ -36,19 +50,45 @@ void add_rows(PassData& data) {
     if (bytes > 0) add_row(data, {lane, static_cast<std::uint32_t>(id), data.figures ? bytes : 0, ops});
   };
   for (const auto& [id, ops] : scene.cache) value(PassLane::cache, id, ops);
-  for (const graph::ValueId id : scene.activations)
-    value(PassLane::activations, id, scene.model.lives[graph::index(id)]);
+  for (const graph::ValueId id : scene.activations) {
+    const forward::OpRange& ops = scene.model.lives[graph::index(id)];
+    value(activation_lane(*scene.forward(), ops, id), id, ops);
+  }
   for (const graph::ValueId id : scene.temporaries)
     value(PassLane::temporaries, id, scene.model.lives[graph::index(id)]);
+}
+
+// Of the rows of a lane, during each operator.
+std::vector<std::uint64_t> bytes_alive(const LaneRows& lane, std::size_t ops) {
+  std::vector<std::uint64_t> change(ops + 1, 0);  // wraps around and back
+  for (const PassRow& row : lane.rows) {
+    change[std::min<std::size_t>(row.ops.first, ops)] += row.bytes;
+    change[std::min<std::size_t>(row.ops.end, ops)] -= row.bytes;
+  }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  change.pop_back();
+  return change;
 }
 
 // The sums from the bottom. A lane that does not count has the curve of the lane below it.
 void add_curves(PassData& data, bool everything) {
   const std::vector<forward::LaneBytes>& usage = data.figures->usage;
+  // the parts of a training step, which count among its activations
+  constexpr std::array<PassLane, 3> kParts = {PassLane::states, PassLane::gradients, PassLane::kept};
+  std::array<std::vector<std::uint64_t>, kParts.size()> alive;
+  for (std::size_t part = 0; part < kParts.size(); ++part)
+    alive[part] = bytes_alive(data.lanes[static_cast<std::size_t>(kParts[part])], usage.size());
   for (std::size_t i = 0; i < usage.size(); ++i) {
-    const std::array<std::uint64_t, kPassLanes> parts = {everything ? data.weight_bytes : 0,
-                                                         everything ? usage[i].cache : 0,
-                                                         usage[i].activations, usage[i].temporaries};
+    const std::uint64_t of_parts = alive[0][i] + alive[1][i] + alive[2][i];
+    const std::array<std::uint64_t, kPassLanes> parts = {
+        everything ? data.weight_bytes : 0,
+        everything ? usage[i].cache : 0,
+        alive[0][i],
+        alive[1][i],
+        alive[2][i],
+        usage[i].activations - std::min(usage[i].activations, of_parts),
+        usage[i].temporaries};
+    data.alive.push_back(parts);
     double sum = 0;
     for (std::size_t lane = 0; lane < kPassLanes; ++lane) {
       sum += static_cast<double>(parts[lane]);
@@ -96,8 +136,8 @@ std::vector<PassRow> alive_rows(const PassData& data, std::uint32_t op) {
   std::vector<bool> used(data.scene->graph->tensors.size(), false);
   for (const graph::TensorId id : data.scene->forward()->ops[op].weights) used[graph::index(id)] = true;
   std::vector<PassRow> alive;
-  for (const PassLane lane :
-       {PassLane::activations, PassLane::temporaries, PassLane::cache, PassLane::weights}) {
+  for (const PassLane lane : {PassLane::activations, PassLane::temporaries, PassLane::kept,
+                              PassLane::gradients, PassLane::states, PassLane::cache, PassLane::weights}) {
     for (const PassRow& row : data.lanes[static_cast<std::size_t>(lane)].rows)
       if (lane == PassLane::weights ? used[row.id] : row.ops.first <= op && op < row.ops.end)
         alive.push_back(row);
@@ -135,7 +175,7 @@ constexpr float kLeastLane = 22;
 constexpr float kLeastCurve = 64;
 constexpr float kLabeledRow = 13;  // rows of this height have room for a name
 // Shares of the room, by PassLane, where not all rows can have their full height.
-constexpr std::array<float, kPassLanes> kShares = {2.0f, 1.2f, 3.0f, 1.6f};
+constexpr std::array<float, kPassLanes> kShares = {2.0f, 1.2f, 1.2f, 2.0f, 2.5f, 3.0f, 1.6f};
 
 // The height that each lane wants, or its share of `room` if all lanes together want more.
 std::array<float, kPassLanes> divided(const std::array<float, kPassLanes>& wanted, float room) {
@@ -271,8 +311,7 @@ void LifetimesPlot::draw_curve(const Ui& ui, const Frame& frame) const {
   if (most <= 0) return;
   paint_byte_axis(ui, area, most);
   for (std::size_t i = kPassLanes; i-- > 0;)
-    if (data_->lanes[i].bytes > 0 &&
-        (frame.everything || i >= static_cast<std::size_t>(PassLane::activations)))
+    if (data_->lanes[i].bytes > 0 && (frame.everything || i > static_cast<std::size_t>(PassLane::cache)))
       paint_level(ui, area, most, columns_[i], pass_lane_color(*ui.theme, static_cast<PassLane>(i)));
 }
 
