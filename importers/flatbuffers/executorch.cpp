@@ -299,6 +299,7 @@ class PteReader : GraphReader {
     for (std::uint32_t i = 0; i < flat_count(program_.execution_plan()); ++i) {
       const pte::ExecutionPlan& plan = *program_.execution_plan()->Get(i);
       graph_.metadata.push_back({fmt::format("execution_plan.{}", i), flat_text(plan.name())});
+      add_planned(plan, i);
       for (std::uint32_t k = 0; k < flat_count(plan.values()); ++k)
         if (const pte::Tensor* tensor = plan.values()->Get(k)->val_as_Tensor()) add_value(*tensor);
       for (std::uint32_t k = 0; k < flat_count(plan.delegates()); ++k) add_delegate(plan, k);
@@ -399,6 +400,18 @@ class PteReader : GraphReader {
     if (constants != nullptr && flat_count(constants->offsets()) > 0)
       return in_segment(*constants, index, bytes, name);
     return in_buffer(index, bytes, name);
+  }
+
+  // The arenas that the plan's values lie in, as the compiler sized them. The first entry is none.
+  void add_planned(const pte::ExecutionPlan& plan, std::uint32_t number) {
+    std::uint64_t planned = 0;
+    for (std::uint32_t i = 1; i < flat_count(plan.non_const_buffer_sizes()); ++i) {
+      const std::int64_t bytes = plan.non_const_buffer_sizes()->Get(i);
+      const auto sum = bytes < 0 ? std::nullopt : checked_add(planned, static_cast<std::uint64_t>(bytes));
+      if (!sum) throw malformed("execution plan {}: arena {} has {} bytes", number, i, bytes);
+      planned = *sum;
+    }
+    if (planned > 0) graph_.metadata.push_back({fmt::format("execution_plan.{}.planned", number), planned});
   }
 
   void add_delegate(const pte::ExecutionPlan& plan, std::uint32_t number) {
