@@ -182,12 +182,14 @@ TEST(LoadMethods, EveryPlanLeavesEveryWeightOnceWhereItBelongs) {
           const bool device = home == load::Home::device && !method.traits.streams;
           EXPECT_EQ(held.device[i], device ? graph.storages[i].bytes : 0);
           const bool llama = method.id.starts_with("llama_cpp");  // it leaves no weights on disk
+          const bool read =
+              llama || method.id.starts_with("executorch");  // pages are read as they are mapped
           if (home == load::Home::host || (home == load::Home::disk && llama)) {
             // views are touched when something uses the weights
             const bool view = held.host[i] == 0 && method.id != "to_device";
             EXPECT_EQ(
                 view ? held.mapped[i] : held.host[i],
-                view && !load::uses_weights(chosen.request) && !llama ? 0 : copies * graph.storages[i].bytes);
+                view && !load::uses_weights(chosen.request) && !read ? 0 : copies * graph.storages[i].bytes);
           } else {
             EXPECT_EQ(held.host[i], 0u);
             if (chosen.placement.all_on_device()) EXPECT_EQ(held.mapped[i], 0u);
@@ -273,6 +275,91 @@ TEST(LoadMethods, AcceleratesLaw) {
       EXPECT_LE(cast, pickled ? expected + *std::ranges::max_element(last) : 2 * weights);
     }
   }
+}
+
+// As measured with executorch 1.5: a delegate packs what was lowered for it, and the arenas are there at
+// once.
+TEST(LoadMethods, ExecuTorchPacksForItsDelegate) {
+  graph::MetaGraph graph = model_of({{"constant.1", 40}, {"packed", 100}});
+  graph.format = "pte";
+  graph.tensors[1].dtype = graph::DType::opaque;
+  graph.metadata = {{"execution_plan.0.planned", std::uint64_t{777}}};
+  constexpr std::uint64_t kRow = 32 * 2;
+  const auto peaks = [&](std::string_view method) {
+    const plan::Timeline timeline = project_with(graph, method, {});
+    return std::pair(peak(timeline, plan::Space::host), peak(timeline, plan::Space::page_cache));
+  };
+  EXPECT_EQ(peaks("executorch_mapped"), (std::pair{std::uint64_t{777}, 140 * kRow}));
+  EXPECT_EQ(peaks("executorch_bytes"), (std::pair{140 * kRow + 777, std::uint64_t{0}}));
+  EXPECT_EQ(peaks("executorch_xnnpack"), (std::pair{100 * kRow + 777, 140 * kRow}));
+  const plan::Timeline packed = project_with(graph, "executorch_xnnpack", {});
+  EXPECT_EQ(packed.final_bytes[plan::index(plan::Space::page_cache)], 40 * kRow);
+}
+
+// As measured with openvino 2026.4 where the processor computes in BF16.
+TEST(LoadMethods, OpenVinoPacksMatricesInHalf) {
+  graph::MetaGraph graph = model_of({{"a", 100}, {"b", 20}}, graph::DType::f32);
+  graph.format = "onnx";
+  graph.tensors[1].shape = {20 * 32};  // no matrix
+  constexpr std::uint64_t kRow = 32 * 4;
+  const plan::Timeline inside = project_with(graph, "openvino", {});
+  EXPECT_EQ(peak(inside, plan::Space::host), 240 * kRow);
+  EXPECT_EQ(inside.final_bytes[plan::index(plan::Space::host)], (120 + 50) * kRow);
+  graph.files.push_back({"model.onnx.data", 120 * kRow});
+  for (graph::Storage& storage : graph.storages) storage.file = graph::FileId{1};
+  const plan::Timeline outside = project_with(graph, "openvino", {});
+  EXPECT_EQ(peak(outside, plan::Space::host), 50 * kRow);
+  EXPECT_EQ(peak(outside, plan::Space::page_cache), 120 * kRow);
+  const plan::Timeline run = project_with(graph, "openvino", {.request = {.activation_bytes = 7}});
+  EXPECT_EQ(peak(run, plan::Space::host), 100 * kRow + 7);
+}
+
+// Blocks become F32, and a copy of them the parameter.
+TEST(LoadMethods, TransformersUnpacksGguf) {
+  graph::MetaGraph graph = model_of({{"a", 4}, {"b", 10}}, graph::DType::q8_0);
+  graph.format = "gguf";
+  constexpr std::uint64_t kRow = 32 * 4;
+  const plan::Timeline f32 = project_with(graph, "transformers_gguf", {});
+  EXPECT_EQ(peak(f32, plan::Space::host), 24 * kRow);
+  EXPECT_EQ(f32.final_bytes[plan::index(plan::Space::host)], 14 * kRow);
+  EXPECT_EQ(peak(f32, plan::Space::page_cache), graph::storage_bytes(graph));
+  const plan::Timeline bf16 =
+      project_with(graph, "transformers_gguf", {.request = {.cast = graph::DType::bf16}});
+  EXPECT_EQ(peak(bf16, plan::Space::host), (2 + 20 + 5) * kRow);
+  EXPECT_EQ(bf16.final_bytes[plan::index(plan::Space::host)], 7 * kRow);
+}
+
+// A mapped weight that a merge writes becomes host memory of its own.
+TEST(LoadMethods, PeftCopiesWhatItMerges) {
+  const graph::MetaGraph graph = model_of({{"model.embed_tokens.weight", 50},
+                                           {"model.layers.0.self_attn.q_proj.weight", 10},
+                                           {"model.layers.0.mlp.up_proj.weight", 40},
+                                           {"model.layers.0.mlp.gate.weight", 30},
+                                           {"lm_head.weight", 50}});
+  constexpr std::uint64_t kRow = 32 * 2;
+  load::BoundRequest request;
+  request.request.forward.training.rank = 2;
+  const std::uint64_t both = 2 * 4 * (10 + 32) + 2 * 4 * (40 + 32), one = 2 * 4 * (10 + 32);
+  EXPECT_EQ(peak(project_with(graph, "peft_attach", request), plan::Space::host), both);
+  // the last product: its matrix, and weight and sum, in F32
+  const plan::Timeline merged = project_with(graph, "peft_merge", request);
+  EXPECT_EQ(peak(merged, plan::Space::host), both + 50 * kRow + 3 * 40 * 32 * 4);
+  EXPECT_EQ(peak(merged, plan::Space::page_cache), 40 * kRow);
+  EXPECT_EQ(merged.final_bytes[plan::index(plan::Space::host)], 50 * kRow);
+  request.request.forward.training.targets = {"q_proj"};
+  EXPECT_EQ(peak(project_with(graph, "peft_attach", request), plan::Space::host), one);
+  EXPECT_EQ(peak(project_with(graph, "peft_merge", request), plan::Space::host),
+            one + 10 * kRow + 3 * 10 * 32 * 4);
+}
+
+// The options of adapters need a training step, or a method that attaches them.
+TEST(LoadMethods, PeftTakesTheOptionsOfAdapters) {
+  load::LoadRequest request;
+  request.forward.training.rank = 4;
+  const load::Method* const merge = &load::find_method("peft_merge");
+  const load::Method* const plain = &load::find_method("to_device");
+  EXPECT_TRUE(load::unused_options(request, std::span(&merge, 1), {}).empty());
+  EXPECT_EQ(load::unused_options(request, std::span(&plain, 1), {}).size(), 1u);
 }
 
 TEST(LoadMethods, FusionNeedsItsSourcesAndStacks) {

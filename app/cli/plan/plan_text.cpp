@@ -457,6 +457,11 @@ std::string plan_text(const PlanDisplay& view, bool color, std::size_t columns) 
   if (request.prepack) text += load::prepacking_text(view.graph, *request.prepack) + "\n";
   if (request.cast)
     text += load::cast_text(load::cast_summary(view.graph, *request.cast), *request.cast) + "\n";
+  if (request.cast && std::ranges::any_of(answer.rows, [](const load::LoadRow& row) {
+        return row.method->id == "transformers_gguf";
+      }))
+    text += fmt::format("transformers_gguf makes quantized tensors {} too.\n",
+                        graph::dtype_info(*request.cast).name);
   if (bound.judged() && allocators::reserves(request.allocator))
     text += fmt::format(
         "Verdicts are by what the allocator '{}' reserves{}.\n", allocators::allocator_id(request.allocator),

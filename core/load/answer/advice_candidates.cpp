@@ -344,7 +344,10 @@ void AdviceSpace::add_methods(const AdviceCandidate& base, std::vector<AdviceCan
     // a requested method is a starting point of its own
     const bool asked_for =
         std::ranges::any_of(request_.rows, [&](std::size_t row) { return &request_.method(row) == &method; });
-    if (asked_for || !runtimes_.contains(method.traits.runtime) || !can_open(method, graph_) ||
+    // a load to the device is not to become one to the host, nor one without an adapter
+    const MethodTraits &traits = method.traits, &now = base.method->traits;
+    if ((traits.host_only && !now.host_only) || traits.adapts != now.adapts) continue;
+    if (asked_for || !runtimes_.contains(traits.runtime) || !can_open(method, graph_) ||
         !can_do(method, base, placed))
       continue;
     list.push_back(with(base, method_change(method, base.streams())));

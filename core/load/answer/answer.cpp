@@ -201,6 +201,33 @@ void mark_unmeasured(LoadAnswer& answer, const graph::MetaGraph& graph) {
   if (answer.unaccounted.empty()) answer.unaccounted = kernels;
 }
 
+bool has_part(const graph::MetaGraph& graph, std::string_view part) {
+  return std::ranges::any_of(graph.tensors, [&](const graph::Tensor& tensor) {
+    return tensor.name.view().find(part) != std::string_view::npos;
+  });
+}
+
+// What such a method does not know: how the processor computes, or for whom a program was lowered.
+std::string unknown_of_runtime(const Method& method, const graph::MetaGraph& graph) {
+  if (method.id == "openvino")
+    return "how OpenVINO packs matrices where the processor does not compute in BF16";
+  if (method.id == "transformers_gguf") return "what Python makes of the vocabulary of a GGUF file";
+  if (method.traits.opens != opened::kExecuTorch) return "";
+  const bool xnnpack = method.id == "executorch_xnnpack", for_xnnpack = has_part(graph, ".XnnpackBackend");
+  if (xnnpack != for_xnnpack)
+    return fmt::format("the program {} lowered for XNNPACK", for_xnnpack ? "is" : "is not");
+  return !xnnpack && has_part(graph, ".delegate.") ? "what the program's delegates hold" : "";
+}
+
+void mark_unknown_runtimes(LoadAnswer& answer, const graph::MetaGraph& graph) {
+  for (LoadRow& row : answer.rows) {
+    const std::string unknown = unknown_of_runtime(*row.method, graph);
+    if (unknown.empty()) continue;
+    row.estimated = true;
+    if (answer.unaccounted.empty()) answer.unaccounted = unknown;
+  }
+}
+
 // A row whose method has weights of another type than a training step counts with is an estimate.
 void mark_other_types(LoadAnswer& answer, const graph::MetaGraph& graph) {
   const plan::ForwardPass* const pass = answer.forward ? answer.forward->pass() : nullptr;
@@ -218,6 +245,7 @@ void mark_estimates(LoadAnswer& answer, const graph::MetaGraph& graph) {
   answer.unaccounted = unaccounted_text(*answer.bound, answer.forward.get());
   for (LoadRow& row : answer.rows) row.estimated = !answer.unaccounted.empty();
   mark_unmeasured(answer, graph);
+  mark_unknown_runtimes(answer, graph);
   mark_other_types(answer, graph);
 }
 

@@ -1,4 +1,4 @@
-// Plans step by step: blocks, staging ring, mapped files.
+// Plans step by step: blocks, staging ring, mapped files; and the plan of a method.
 #include "core/load/methods/builder.h"
 
 #include "core/base/checked_arithmetic.h"
@@ -10,6 +10,7 @@
 #include "core/load/request/pass.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <numeric>
 #include <utility>
@@ -339,6 +340,73 @@ void MappedModel::to_device() {
     }
     close(file);
   }
+}
+
+// --- Checks that a method supports the request, then makes its plan.
+
+std::string_view framework_of(const Method& method) {
+  struct Named {
+    std::string_view prefix, framework;
+  };
+  constexpr auto kNamed = std::to_array<Named>({{"accelerate", "accelerate"},
+                                                {"transformers", "transformers"},
+                                                {"fastsafetensors", "fastsafetensors"},
+                                                {"runai", "Run:ai Model Streamer"},
+                                                {"executorch", "ExecuTorch"},
+                                                {"onnxruntime", "onnxruntime"},
+                                                {"litert", "LiteRT"},
+                                                {"openvino", "OpenVINO"},
+                                                {"peft", "peft"},
+                                                {"numpy", "numpy"},
+                                                {"llama_cpp", "llama.cpp"}});
+  for (const Named& named : kNamed)
+    if (method.id.starts_with(named.prefix)) return named.framework;
+  switch (method.traits.runtime) {
+    case Runtime::torch:
+      return "PyTorch";
+    case Runtime::own:
+      return "a loader of one's own";
+    default:
+      return "any framework";
+  }
+}
+
+bool can_cast_to(const Method& method, graph::DType type) {
+  return method.traits.casts &&
+         (method.traits.runtime != Runtime::torch || !graph::dtype_info(type).torch.empty());
+}
+
+std::uint32_t loading_threads(const BoundRequest& bound) {
+  return bound.placement.leaves_on_disk() ? 1 : bound.request.workers;
+}
+
+plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const StorageOrder& order,
+                     const BoundRequest& asked, plan::Plan used, std::uint64_t pass_bytes) {
+  const std::optional<BoundRequest> own = as_called(graph, method, asked);
+  const BoundRequest& bound = own ? *own : asked;
+  if (bound.request.cast && !method.traits.casts)
+    throw Error(ErrorCode::unsupported, "the method does not cast weights");
+  if (bound.request.cast && !can_cast_to(method, *bound.request.cast))
+    throw Error(ErrorCode::unsupported, "PyTorch has no type {}",
+                graph::dtype_info(*bound.request.cast).name);
+  if (method.traits.host_only ? !computes_on_host(bound.placement) && !graph.storages.empty()
+                              : !bound.placement.all_on_device() && !method.traits.offloads)
+    throw Error(ErrorCode::unsupported, "the method places all weights on the {}",
+                method.traits.host_only ? "host" : "device");
+  if (!supports_placement(method, bound.request))
+    throw Error(ErrorCode::unsupported, bound.request.gpu_layers
+                                            ? "only llama.cpp counts layers on the device"
+                                            : "the method has no automatic device map");
+  if (!method.traits.disk && bound.placement.leaves_on_disk())
+    throw Error(ErrorCode::unsupported, "the method leaves no weights on disk");
+  // packed sizes are known only from the whole plan
+  plan::StepTaker* const taker = used.taker;
+  if (bound.request.prepack) used.taker = nullptr;
+  MethodBuilder builder(graph, order, bound, std::move(used), pass_bytes);
+  plan::Plan plan = method.make(builder);
+  if (bound.request.prepack) plan = with_prepacks(std::move(plan), graph, *bound.request.prepack);
+  plan.taker = taker;
+  return plan;
 }
 
 }  // namespace loadline::load

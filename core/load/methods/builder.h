@@ -204,10 +204,19 @@ plan::Plan load_onnxruntime(MethodBuilder& b);
 plan::Plan load_onnxruntime_unpacked(MethodBuilder& b);
 plan::Plan load_onnxruntime_bytes(MethodBuilder& b);
 
+// OpenVINO on a processor.
+plan::Plan load_openvino(MethodBuilder& b);
+
+// ExecuTorch on a processor.
+plan::Plan load_executorch_mapped(MethodBuilder& b);
+plan::Plan load_executorch_bytes(MethodBuilder& b);
+plan::Plan load_executorch_xnnpack(MethodBuilder& b);
+
 // LiteRT on a processor; arrays of numpy and torch.export.
 plan::Plan load_litert(MethodBuilder& b);
 plan::Plan load_litert_plain(MethodBuilder& b);
 plan::Plan load_arrays(MethodBuilder& b);
+plan::Plan load_arrays_by_file(MethodBuilder& b);
 
 // Loads that differ in where weights are cast.
 plan::Plan load_cast_on_host(MethodBuilder& b);
@@ -220,6 +229,9 @@ plan::Plan load_transformers_v5(MethodBuilder& b);
 plan::Plan load_transformers_v5_to(MethodBuilder& b);
 plan::Plan load_fused_in_place(MethodBuilder& b);
 plan::Plan load_accelerate(MethodBuilder& b);
+plan::Plan load_transformers_gguf(MethodBuilder& b);
+plan::Plan load_peft_attach(MethodBuilder& b);
+plan::Plan load_peft_merge(MethodBuilder& b);
 
 // Serving engines.
 plan::Plan load_engine_repack(MethodBuilder& b);

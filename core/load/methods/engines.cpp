@@ -1,4 +1,4 @@
-// vLLM and SGLang, ExecuTorch, onnxruntime, LiteRT, numpy.
+// vLLM and SGLang, ExecuTorch, onnxruntime, OpenVINO, LiteRT, numpy.
 
 #include "core/load/methods/builder.h"
 #include "core/load/methods/framework_sizes.h"
@@ -287,6 +287,91 @@ plan::Plan load_onnxruntime_bytes(MethodBuilder& b) {
   return session.start();
 }
 
+// --- OpenVINO on a processor, as of 2026.4: read_model() and compile_model().
+
+// The protobuf of a file is parsed, each weight becomes a constant, and the protobuf is freed. Files beside
+// the model are mapped, and compiling reads them whole. Where the processor computes in BF16, each matrix is
+// packed in it, once as the model is compiled and once more as a pass first uses it.
+plan::Plan load_openvino(MethodBuilder& b) {
+  const std::vector<bool> matrices = packed_by_onnxruntime(b.graph()).packed;
+  StorageOrder order = b.order();
+  std::ranges::sort(order);  // the runtime has an order of its own
+  std::vector<plan::BlockId> parsed;
+  for (const graph::StorageId id : order)
+    if (!lies_outside(b.graph(), id)) parsed.push_back(b.load(plan::Space::host, id));
+  plan::mark(b.plan(), "model parsed");
+  std::size_t next = 0;
+  for (const graph::StorageId id : order)
+    if (!lies_outside(b.graph(), id)) b.move(b.make(plan::Space::host, id), parsed[next++]);
+  b.drop_all(parsed);
+  plan::mark(b.plan(), "model read");
+  for (const graph::StorageId id : order)
+    if (lies_outside(b.graph(), id)) b.read(b.make(plan::Space::page_cache, id), id);
+  const auto pack = [&](std::string_view when) {
+    for (const graph::StorageId id : order)
+      if (matrices[graph::index(id)] && b.bytes(id) >= 2)
+        plan::alloc(b.plan(), {.bytes = b.bytes(id) / 2,
+                               .space = plan::Space::host,
+                               .use = plan::BlockUse::temporary,
+                               .storage = {},
+                               .extra = std::string(when)});
+  };
+  pack("matrix packed in BF16");
+  plan::mark(b.plan(), "model compiled");
+  if (uses_weights(b.bound().request)) pack("matrix packed for the pass");
+  return b.finish();
+}
+
+// --- ExecuTorch on a processor, as of 1.5: load_program() and load_method(). The values of a method lie in
+// arenas that the compiler has planned.
+
+namespace {
+
+plan::Plan start_method(MethodBuilder& b) {
+  if (const std::uint64_t bytes = planned_bytes(b.graph()); bytes > 0)
+    plan::alloc(b.plan(), {.bytes = bytes,
+                           .space = plan::Space::host,
+                           .use = plan::BlockUse::value,
+                           .storage = {},
+                           .extra = "planned arenas"});
+  return b.finish();
+}
+
+}  // namespace
+
+// The file is mapped and its pages are locked.
+plan::Plan load_executorch_mapped(MethodBuilder& b) {
+  for (const graph::StorageId id : b.order()) b.read(b.make(plan::Space::page_cache, id), id);
+  plan::mark(b.plan(), "program mapped");
+  return start_method(b);
+}
+
+// Weights are views of the bytes that the caller has read.
+plan::Plan load_executorch_bytes(MethodBuilder& b) {
+  for (const graph::StorageId id : b.order()) b.read(b.make(plan::Space::host, id), id);
+  plan::mark(b.plan(), "program read");
+  return start_method(b);
+}
+
+// XNNPACK packs the weights that were lowered for it into memory of its own, and their pages are given back.
+plan::Plan load_executorch_xnnpack(MethodBuilder& b) {
+  const std::vector<bool> delegated = delegated_storages(b.graph());
+  std::vector<plan::BlockId> pages, packed;
+  for (const graph::StorageId id : b.order()) {
+    pages.push_back(b.make(plan::Space::page_cache, id));
+    b.read(pages.back(), id);
+  }
+  plan::mark(b.plan(), "program mapped");
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    if (!delegated[graph::index(b.order()[i])]) continue;
+    b.move(b.make(plan::Space::host, b.order()[i]), pages[i]);
+    packed.push_back(pages[i]);
+  }
+  b.drop_all(packed);
+  plan::mark(b.plan(), "weights packed");
+  return start_method(b);
+}
+
 // --- LiteRT on a processor, as of 2.3: the file is mapped. XNNPACK, which the interpreter uses by default,
 // packs every weight into memory of its own; the pages that it read stay.
 
@@ -303,10 +388,23 @@ plan::Plan load_litert_plain(MethodBuilder& b) {
   return b.finish();
 }
 
-// --- Arrays on the host: numpy, torch.export.
+// --- Arrays on the host: numpy, torch.export, safetensors.
 
 plan::Plan load_arrays(MethodBuilder& b) {
   for (const graph::StorageId id : b.order()) b.read(b.make(plan::Space::host, id), id);
+  return b.finish();
+}
+
+// Each file is mapped, its arrays are copied out, and it is unmapped.
+plan::Plan load_arrays_by_file(MethodBuilder& b) {
+  for (const StorageOrder& file : b.by_shard()) {
+    std::vector<plan::BlockId> mapped;
+    for (const graph::StorageId id : file) {
+      mapped.push_back(b.load(plan::Space::page_cache, id));
+      b.move(b.make(plan::Space::host, id), mapped.back());
+    }
+    b.drop_all(mapped);
+  }
   return b.finish();
 }
 

@@ -125,6 +125,82 @@ PackedWeights packed_by_onnxruntime(const graph::MetaGraph& graph) {
   return found;
 }
 
+// --- ExecuTorch's arenas, GGUF files as numbers, peft's adapters.
+
+std::uint64_t planned_bytes(const graph::MetaGraph& graph) {
+  std::uint64_t planned = 0;
+  for (const graph::MetaEntry& entry : graph.metadata)
+    if (const auto* const bytes = std::get_if<std::uint64_t>(&entry.value);
+        bytes != nullptr && entry.key.starts_with("execution_plan.") && entry.key.ends_with(".planned"))
+      planned = checked_add(planned, *bytes).value_or(planned);
+  return planned;
+}
+
+std::vector<bool> delegated_storages(const graph::MetaGraph& graph) {
+  std::vector<bool> delegated(graph.storages.size(), false);
+  for (const graph::Tensor& tensor : graph.tensors)
+    if (tensor.dtype == graph::DType::opaque) delegated[graph::index(tensor.storage)] = true;
+  return delegated;
+}
+
+std::vector<std::optional<plan::Cast>> unpacking_casts(const graph::MetaGraph& graph, graph::DType type) {
+  std::vector<std::optional<plan::Cast>> casts(graph.storages.size());
+  for (const graph::Tensor& tensor : graph.tensors) {
+    const std::size_t at = graph::index(tensor.storage);
+    const graph::DTypeKind kind = graph::dtype_info(tensor.dtype).kind;
+    const plan::Cast cast{tensor.dtype, type};
+    if (tensor.dtype != type && (kind == graph::DTypeKind::floating || kind == graph::DTypeKind::block) &&
+        plan::cast_bytes(cast, graph.storages[at].bytes))
+      casts[at] = cast;
+  }
+  return casts;
+}
+
+std::vector<std::uint64_t> unpacked_bytes(const graph::MetaGraph& graph, graph::DType type) {
+  const auto casts = unpacking_casts(graph, type);
+  std::vector<std::uint64_t> bytes;
+  for (std::size_t i = 0; i < casts.size(); ++i)
+    bytes.push_back(casts[i] ? *plan::cast_bytes(*casts[i], graph.storages[i].bytes)
+                             : graph.storages[i].bytes);
+  return bytes;
+}
+
+namespace {
+
+// "model.layers.0.self_attn.q_proj.weight": "q_proj". Empty for what is no weight of a module.
+std::string_view layer_name(std::string_view tensor) {
+  constexpr std::string_view kWeight = ".weight";
+  if (!tensor.ends_with(kWeight)) return {};
+  tensor.remove_suffix(kWeight.size());
+  return tensor.substr(tensor.rfind('.') + 1);
+}
+
+bool has_adapter(const graph::Tensor& tensor, const std::vector<std::string>& targets) {
+  const std::string_view name = tensor.name.view(), layer = layer_name(name);
+  if (tensor.shape.size() != 2 || layer.empty()) return false;
+  if (!targets.empty()) return std::ranges::find(targets, layer) != targets.end();
+  return phase_of(name) == Phase::layer && layer != "gate" && layer != "router" &&
+         name.find(".experts.") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::vector<Adapter> adapters_of(const graph::MetaGraph& graph, const LoadRequest& request) {
+  const forward::Training& training = request.forward.training;
+  constexpr std::uint64_t kNumber = 4;  // bytes
+  std::vector<Adapter> found;
+  std::vector<bool> seen(graph.storages.size(), false);
+  for (const graph::Tensor& tensor : graph.tensors) {
+    if (!has_adapter(tensor, training.targets) || seen[graph::index(tensor.storage)]) continue;
+    seen[graph::index(tensor.storage)] = true;
+    const auto sides = checked_add(tensor.shape[0], tensor.shape[1]);
+    const auto thin = sides ? checked_mul(*sides, training.rank * kNumber) : std::nullopt;
+    const auto product = graph::byte_size(graph::DType::f32, graph::elements(tensor));
+    if (thin && product) found.push_back({tensor.storage, *thin, *product});
+  }
+  return found;
+}
+
 // --- The streamer's arithmetic.
 
 namespace {

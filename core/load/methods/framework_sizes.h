@@ -5,6 +5,7 @@
 #include "core/graph/meta_graph.h"
 #include "core/load/request/model_parts.h"
 #include "core/load/request/request.h"
+#include "core/plan/plan.h"
 
 #include <cstdint>
 #include <optional>
@@ -50,6 +51,35 @@ struct PackedWeights {
   std::vector<graph::StorageId> reordered = {};
 };
 PackedWeights packed_by_onnxruntime(const graph::MetaGraph& graph);
+
+// --- What ExecuTorch, transformers and peft hold besides the weights as they are stored.
+
+// The sum of the arenas that the plans of an ExecuTorch program name; 0 for other files.
+std::uint64_t planned_bytes(const graph::MetaGraph& graph);
+// By storage, whether it is a delegate's: bytes in a form of its own, and not a tensor of the program.
+std::vector<bool> delegated_storages(const graph::MetaGraph& graph);
+
+// By storage, how transformers turns a GGUF file's blocks and numbers into another type; nothing for what has
+// that type or is no floating point number.
+std::vector<std::optional<plan::Cast>> unpacking_casts(const graph::MetaGraph& graph, graph::DType type);
+// By storage, its bytes in that type.
+std::vector<std::uint64_t> unpacked_bytes(const graph::MetaGraph& graph, graph::DType type);
+
+// Adapters as peft puts them beside linear layers: two thin matrices in F32 for each.
+struct Adapter {
+  graph::StorageId weight{};
+  std::uint64_t bytes = 0;    // of the adapter
+  std::uint64_t product = 0;  // of the two matrices' product in F32
+
+  // What merging takes for a moment beside a weight of so many bytes: the product and the scaled product, or
+  // the scaled product with the weight and their sum in F32, where the weight has another type.
+  std::uint64_t merge_bytes(std::uint64_t stored) const {
+    return product / 4 > UINT64_MAX / 16 ? UINT64_MAX : product * (stored == product ? 2 : 3);
+  }
+};
+// In file order. Linear layers are the matrices of layers whose last name is among `targets`; without targets
+// all of them, but no experts, routers and embeddings.
+std::vector<Adapter> adapters_of(const graph::MetaGraph& graph, const LoadRequest& request);
 
 // --- How the Run:ai streamer divides its limit into requests (runai-model-streamer 0.17, _ring_sizing).
 

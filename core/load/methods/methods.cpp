@@ -108,7 +108,11 @@ constexpr MethodTraits kOnnxSession = {.runtime = Runtime::processor,
                                        .order_free = true,
                                        .host_only = true};
 
-constexpr std::array<Method, 43> kMethods = {{
+constexpr MethodTraits kExecuTorch = {
+    .runtime = Runtime::processor, .opens = opened::kExecuTorch, .order_free = true, .host_only = true};
+constexpr MethodTraits kAdapters = {.views = true, .order_free = true, .host_only = true, .adapts = true};
+
+constexpr std::array<Method, 51> kMethods = {{
     {"to_device",
      "builds the model on the host, copies the checkpoint into it, then .to(device)",
      [](Sizes s) {
@@ -332,6 +336,22 @@ constexpr std::array<Method, 43> kMethods = {{
                   onnx_pages(s));
      },
      load_onnxruntime_bytes, kOnnxSession},
+    {"openvino", "a model compiled for the processor: matrices are packed in BF16",
+     [](Sizes s) {
+       return law(host(max(2 * s.inside, s.inside + s.bf16_matrices),
+                       {{s.used, max(2 * s.inside, s.inside + 2 * s.bf16_matrices)}}),
+                  page_cache(s.outside));
+     },
+     load_openvino,
+     {.runtime = Runtime::processor, .opens = opened::kOnnx, .order_free = true, .host_only = true}},
+    {"executorch_mapped", "a program on the processor: mapped whole, values in planned arenas",
+     [](Sizes s) { return law(host(s.planned), page_cache(s.weights)); }, load_executorch_mapped,
+     kExecuTorch},
+    {"executorch_bytes", "as executorch_mapped, with a program that was read to the host",
+     [](Sizes s) { return law(host(s.weights + s.planned)); }, load_executorch_bytes, kExecuTorch},
+    {"executorch_xnnpack", "a program for XNNPACK, which packs the weights of the mapped file",
+     [](Sizes s) { return law(host(s.delegated + s.planned), page_cache(s.weights)); },
+     load_executorch_xnnpack, kExecuTorch},
     {"litert",
      "an interpreter on the processor; XNNPACK packs the weights of the mapped file",
      [](Sizes s) { return law(host(s.weights), page_cache(s.weights)); },
@@ -359,6 +379,12 @@ constexpr std::array<Method, 43> kMethods = {{
      load_arrays,
      {.runtime = Runtime::processor, .opens = opened::kNumpy, .order_free = true, .host_only = true},
      true},
+    {"numpy_safetensors", "safetensors.numpy: each file is mapped, and its arrays are copied out",
+     [](Sizes s) { return law(host(s.weights), page_cache(s.largest_shard)); }, load_arrays_by_file,
+     {.runtime = Runtime::processor,
+      .opens = opened::kSafetensors | opened::kNoFile,
+      .shards = true,
+      .host_only = true}},
     {"pinned_pool",
      "reads the whole checkpoint into pinned chunks, then copies it to the device",
      [](Sizes s) { return law(device(s.weights + s.pass), staging(s.weights_in_slots)); },
@@ -416,6 +442,22 @@ constexpr std::array<Method, 43> kMethods = {{
      },
      load_transformers_v5_to,
      {.casts = true, .own_type = OwnType::configured, .offloads = true, .shards = true, .views = true, .heap = Heap::transformers_v5}},
+    {"transformers_gguf", "from_pretrained(gguf_file=...) on the host: blocks become numbers",
+     [](Sizes s) {
+       return law(host(12 * s.vocabulary + s.unpacked + s.largest_unpacked_f32, {{s.cast, s.largest_unpacked_f32, kMore}}),
+                  page_cache(s.weights));
+     },
+     load_transformers_gguf,
+     {.casts = true, .opens = opened::kGguf, .order_free = true, .host_only = true}},
+    {"peft_attach", "transformers 5 on the host, then PeftModel.from_pretrained()",
+     [](Sizes s) { return law(host(s.adapters), page_cache(mebibytes(0), {{s.used, s.weights}})); },
+     load_peft_attach, kAdapters},
+    {"peft_merge", "as peft_attach, then merge_and_unload(): merged weights are copies",
+     [](Sizes s) {
+       return law(host(s.adapters + s.adapted + s.largest_merge),
+                  page_cache(s.largest_adapted, {{s.used, s.weights}}));
+     },
+     load_peft_merge, kAdapters},
     {"fused_in_place",
      "allocates fused tensors first, copies each expert to its place in them",
      [](Sizes s) { return law(device(s.device_weights + s.pass), host(s.largest_loaded)); },
@@ -488,70 +530,5 @@ bool supports_placement(const Method& method, const LoadRequest& request) {
 std::span<const Method> methods() { return kMethods; }
 
 const Method& find_method(std::string_view id) { return find_row(methods(), id, "method"); }
-
-// --- Checks that a method supports the request, then makes its plan.
-
-std::string_view framework_of(const Method& method) {
-  struct Named {
-    std::string_view prefix, framework;
-  };
-  constexpr auto kNamed = std::to_array<Named>({{"accelerate", "accelerate"},
-                                                {"transformers", "transformers"},
-                                                {"fastsafetensors", "fastsafetensors"},
-                                                {"runai", "Run:ai Model Streamer"},
-                                                {"executorch", "ExecuTorch"},
-                                                {"onnxruntime", "onnxruntime"},
-                                                {"litert", "LiteRT"},
-                                                {"numpy", "numpy"},
-                                                {"llama_cpp", "llama.cpp"}});
-  for (const Named& named : kNamed)
-    if (method.id.starts_with(named.prefix)) return named.framework;
-  switch (method.traits.runtime) {
-    case Runtime::torch:
-      return "PyTorch";
-    case Runtime::own:
-      return "a loader of one's own";
-    default:
-      return "any framework";
-  }
-}
-
-bool can_cast_to(const Method& method, graph::DType type) {
-  return method.traits.casts &&
-         (method.traits.runtime != Runtime::torch || !graph::dtype_info(type).torch.empty());
-}
-
-std::uint32_t loading_threads(const BoundRequest& bound) {
-  return bound.placement.leaves_on_disk() ? 1 : bound.request.workers;
-}
-
-plan::Plan make_plan(const graph::MetaGraph& graph, const Method& method, const StorageOrder& order,
-                     const BoundRequest& asked, plan::Plan used, std::uint64_t pass_bytes) {
-  const std::optional<BoundRequest> own = as_called(graph, method, asked);
-  const BoundRequest& bound = own ? *own : asked;
-  if (bound.request.cast && !method.traits.casts)
-    throw Error(ErrorCode::unsupported, "the method does not cast weights");
-  if (bound.request.cast && !can_cast_to(method, *bound.request.cast))
-    throw Error(ErrorCode::unsupported, "PyTorch has no type {}",
-                graph::dtype_info(*bound.request.cast).name);
-  if (method.traits.host_only ? !computes_on_host(bound.placement) && !graph.storages.empty()
-                              : !bound.placement.all_on_device() && !method.traits.offloads)
-    throw Error(ErrorCode::unsupported, "the method places all weights on the {}",
-                method.traits.host_only ? "host" : "device");
-  if (!supports_placement(method, bound.request))
-    throw Error(ErrorCode::unsupported, bound.request.gpu_layers
-                                            ? "only llama.cpp counts layers on the device"
-                                            : "the method has no automatic device map");
-  if (!method.traits.disk && bound.placement.leaves_on_disk())
-    throw Error(ErrorCode::unsupported, "the method leaves no weights on disk");
-  // packed sizes are known only from the whole plan
-  plan::StepTaker* const taker = used.taker;
-  if (bound.request.prepack) used.taker = nullptr;
-  MethodBuilder builder(graph, order, bound, std::move(used), pass_bytes);
-  plan::Plan plan = method.make(builder);
-  if (bound.request.prepack) plan = with_prepacks(std::move(plan), graph, *bound.request.prepack);
-  plan.taker = taker;
-  return plan;
-}
 
 }  // namespace loadline::load

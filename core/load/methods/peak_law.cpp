@@ -122,6 +122,7 @@ class SizesOfLoad {
     count_experts();
     count_llama_cpp();
     count_packed();
+    count_converted();
     count_streamed();
     count_buffers();
     sizes_.disk.holds = sizes_.disk_weights.bytes > 0;
@@ -210,6 +211,8 @@ class SizesOfLoad {
 
   void count_packed() {
     PackedWeights weights = packed_by_onnxruntime(graph_);
+    for (const graph::StorageId id : storages_)
+      if (weights.packed[graph::index(id)]) add(sizes_.bf16_matrices, stored(id) / 2);
     std::vector<bool> reordered(graph_.storages.size(), false);
     for (const graph::StorageId id : weights.reordered) {
       weights.packed[graph::index(id)] = true;
@@ -230,6 +233,24 @@ class SizesOfLoad {
         else
           add(sizes_.outside_unordered, stored(id));
       }
+  }
+
+  void count_converted() {
+    sizes_.planned.bytes = planned_bytes(graph_);
+    const std::vector<bool> delegated = delegated_storages(graph_);
+    for (const graph::StorageId id : storages_)
+      if (delegated[graph::index(id)]) add(sizes_.delegated, stored(id));
+    for (const Adapter& adapter : adapters_of(graph_, request_)) {
+      add(sizes_.adapters, adapter.bytes);
+      add(sizes_.adapted, stored(adapter.weight));
+      raise(sizes_.largest_adapted, stored(adapter.weight));
+      raise(sizes_.largest_merge, adapter.merge_bytes(stored(adapter.weight)));
+    }
+    if (file_kind(graph_) != opened::kGguf) return;
+    for (const std::uint64_t bytes : unpacked_bytes(graph_, request_.cast.value_or(graph::DType::f32)))
+      add(sizes_.unpacked, bytes);
+    for (const std::uint64_t bytes : unpacked_bytes(graph_, graph::DType::f32))
+      raise(sizes_.largest_unpacked_f32, bytes);
   }
 
   void count_streamed() {

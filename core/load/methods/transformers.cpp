@@ -1,5 +1,6 @@
-// Transformers 4 and 5, accelerate.
+// Transformers 4 and 5, GGUF files in it, accelerate, peft.
 
+#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/methods/builder.h"
@@ -393,6 +394,94 @@ class Dispatch {
 plan::Plan load_accelerate(MethodBuilder& b) {
   Dispatch dispatch(b);
   b.bring_offloaded();
+  return b.finish();
+}
+
+// --- GGUF files through transformers, as of 5.23: from_pretrained(gguf_file=...) of an architecture whose
+// blocks it does not keep, as llama, qwen2 and gemma.
+
+// The file is mapped. Tensor by tensor its blocks become F32 numbers, a copy of these becomes the parameter,
+// cast if a type is asked for. The numbers of one tensor live until those of the next are made.
+plan::Plan load_transformers_gguf(MethodBuilder& b) {
+  const graph::DType to = b.bound().request.cast.value_or(graph::DType::f32);
+  const auto widen = unpacking_casts(b.graph(), graph::DType::f32), narrow = unpacking_casts(b.graph(), to);
+  const auto wide = unpacked_bytes(b.graph(), graph::DType::f32), last_bytes = unpacked_bytes(b.graph(), to);
+  const auto make = [&](graph::StorageId id, std::uint64_t bytes, plan::BlockUse use) {
+    return plan::alloc(b.plan(), bytes, plan::Space::host, use, id);
+  };
+  // Python holds each length, word and number of the vocabulary as an array: about twelve times what
+  // llama.cpp takes, fitted to loads with 32,000 tokens, and with 128,256 and 280,147 merges.
+  const std::uint64_t vocabulary = checked_mul(std::uint64_t{12}, vocabulary_bytes(b.graph())).value_or(0);
+  std::vector<plan::BlockId> held;
+  if (vocabulary > 0)
+    held.push_back(make_fused(b, plan::Space::host, "vocabulary", vocabulary, plan::BlockUse::temporary));
+  std::optional<plan::BlockId> before;
+  StorageOrder order = b.order();
+  std::ranges::sort(order);  // the reader has an order of its own: that of the file
+  for (const graph::StorageId id : order) {
+    const std::size_t at = graph::index(id);
+    const plan::BlockId blocks = b.load(plan::Space::page_cache, id);
+    held.push_back(blocks);
+    const plan::BlockId numbers = make(id, wide[at], plan::BlockUse::temporary);
+    plan::copy(b.plan(), numbers, 0, blocks, 0, b.bytes(id), widen[at]);
+    if (before) b.drop(*before);
+    before = numbers;
+    const bool done = to == graph::DType::f32;
+    const plan::BlockId copied =
+        make(id, wide[at], done ? plan::BlockUse::storage : plan::BlockUse::temporary);
+    b.move(copied, numbers);
+    if (done) continue;
+    const plan::BlockId cast = make(id, last_bytes[at], plan::BlockUse::storage);
+    plan::copy(b.plan(), cast, 0, blocks, 0, b.bytes(id), narrow[at]);
+    b.drop(copied);
+  }
+  if (before) b.drop(*before);
+  plan::mark(b.plan(), "blocks unpacked");
+  b.drop_all(held);
+  return b.finish();
+}
+
+// --- peft, as of 0.21, on a model that from_pretrained() of transformers 5 left on the host: views of its
+// files.
+
+namespace {
+
+void attach(MethodBuilder& b, const std::vector<Adapter>& adapters, std::vector<plan::BlockId>& made) {
+  for (const Adapter& adapter : adapters)
+    made.push_back(make_fused(b, plan::Space::host, "adapter", adapter.bytes, plan::BlockUse::value));
+  if (!adapters.empty()) plan::mark(b.plan(), "adapters attached");
+}
+
+}  // namespace
+
+plan::Plan load_peft_attach(MethodBuilder& b) {
+  std::vector<plan::BlockId> made;
+  attach(b, adapters_of(b.graph(), b.bound().request), made);
+  for (const graph::StorageId id : b.order()) b.view(id);
+  return b.finish();
+}
+
+// The product is added in place. A mapped weight that is written becomes a copy of its own.
+plan::Plan load_peft_merge(MethodBuilder& b) {
+  const std::vector<Adapter> adapters = adapters_of(b.graph(), b.bound().request);
+  std::vector<plan::BlockId> made;
+  attach(b, adapters, made);
+  std::vector<bool> merged(b.graph().storages.size(), false);
+  for (const Adapter& adapter : adapters) {
+    const std::uint64_t bytes = b.bytes(adapter.weight);
+    if (bytes == 0) continue;
+    merged[graph::index(adapter.weight)] = true;
+    const plan::BlockId product = make_fused(b, plan::Space::host, "product of an adapter",
+                                             adapter.merge_bytes(bytes), plan::BlockUse::temporary);
+    const plan::BlockId pages = b.load(plan::Space::page_cache, adapter.weight);
+    b.move(b.make(plan::Space::host, adapter.weight), pages);
+    b.drop(pages);
+    b.drop(product);
+  }
+  plan::mark(b.plan(), "adapters merged");
+  b.drop_all(made);
+  for (const graph::StorageId id : b.order())
+    if (!merged[graph::index(id)]) b.view(id);
   return b.finish();
 }
 

@@ -45,6 +45,8 @@ struct LoadOptionTerms {
   bool MethodTraits::*supported_by = nullptr;
   // Ids, separated by commas: the option has an effect only if one of them is set.
   std::string_view needs = {};
+  // The trait of methods that it has an effect on without them; null: there are none.
+  bool MethodTraits::*used_by = nullptr;
   // Options with the same word here exclude each other; empty: no exclusion.
   std::string_view excludes = {};
   // What depends on the model that is open (option_context.h); null: nothing.

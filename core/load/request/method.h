@@ -87,6 +87,7 @@ struct MethodTraits {
   // (mapping_refusal()).
   bool imports = false;
   bool host_only = false;  // the framework runs on the processor: its weights stay on the host
+  bool adapts = false;     // supports adapters of a rank, for layers that are named
   Heap heap = Heap::own;
 };
 
@@ -161,6 +162,19 @@ struct LawSizes {
   LawSize outside_unordered = {{"outside_unordered", "of the weights outside those that are not reordered"}};
   LawSize largest_outside_reordered = {
       {"largest_outside_reordered", "the largest of the weights outside that are reordered"}};
+  LawSize bf16_matrices = {
+      {"bf16_matrices", "the F32 matrices that OpenVINO packs, in BF16: half of what they are"}};
+  LawSize planned = {{"planned", "the arenas that an ExecuTorch program plans for its values"}};
+  LawSize delegated = {{"delegated", "what an ExecuTorch program holds for its delegates"}};
+  LawSize unpacked = {{"unpacked", "the weights of a GGUF file as numbers of one type, F32 without a cast"}};
+  LawSize largest_unpacked_f32 = {{"largest_unpacked_f32", "the largest weight of a GGUF file in F32"}};
+  LawSize adapters = {
+      {"adapters", "peft's adapters in F32, of the rank and for the layers that are asked for"}};
+  LawSize adapted = {{"adapted", "the weights of layers that have an adapter"}};
+  LawSize largest_adapted = {{"largest_adapted", "the largest weight of a layer that has an adapter"}};
+  LawSize largest_merge = {{"largest_merge",
+                            "the most that merging one adapter takes: its product in F32, twice for a weight "
+                            "in F32, else thrice"}};
   LawSize requests = {{"requests", "the requests that the Run:ai streamer has in flight, and one more"}};
   LawSize ring = {{"ring", "the staging ring: its slots times the bytes of one slot"}};
   LawSize own_ring = {{"own_ring", "the staging ring, at most the weights in pages: each slot has its part"}};

@@ -45,10 +45,19 @@ bool supports(const Method& method, const LoadOption& option) {
   return option.terms.supported_by == nullptr || method.traits.*option.terms.supported_by;
 }
 
+namespace {
+
+bool uses(const Method& method, const LoadOption& option) {
+  return option.terms.used_by != nullptr && method.traits.*option.terms.used_by;
+}
+
+}  // namespace
+
 std::vector<const LoadOption*> supported_options(const Method& method) {
   std::vector<const LoadOption*> options;
   for (const LoadOption& option : load_options())
-    if (option.terms.supported_by != nullptr && supports(method, option)) options.push_back(&option);
+    if ((option.terms.supported_by != nullptr && supports(method, option)) || uses(method, option))
+      options.push_back(&option);
   return options;
 }
 
@@ -77,6 +86,7 @@ std::vector<UnusedOption> unused_options(const LoadRequest& request, std::span<c
       continue;
     }
     if (option.terms.needs.empty()) continue;
+    if (std::ranges::any_of(chosen, [&](const Method* m) { return uses(*m, option); })) continue;
     const std::vector<std::string_view> needs = split(option.terms.needs, ',');
     if (std::ranges::none_of(needs, [&](std::string_view id) { return is_set(*find_load_option(id)); }))
       unused.push_back({&option, {}, needs});
