@@ -188,10 +188,18 @@ bool has_adapter(const graph::Tensor& tensor, const std::vector<std::string>& ta
 std::vector<Adapter> adapters_of(const graph::MetaGraph& graph, const LoadRequest& request) {
   const forward::Training& training = request.forward.training;
   constexpr std::uint64_t kNumber = 4;  // bytes
+  // layers in their order, and in each the attention before what follows it, as models declare them
+  using Turn = std::tuple<std::tuple<Phase, int, std::uint64_t>, bool>;
+  std::vector<std::pair<Turn, const graph::Tensor*>> adapted;
+  for (const graph::Tensor& tensor : graph.tensors)
+    if (const std::string_view name = tensor.name.view(); has_adapter(tensor, training.targets))
+      adapted.push_back({{forward_key(name), name.find("attn") == std::string_view::npos}, &tensor});
+  std::ranges::stable_sort(adapted, {}, [](const auto& one) { return one.first; });
   std::vector<Adapter> found;
   std::vector<bool> seen(graph.storages.size(), false);
-  for (const graph::Tensor& tensor : graph.tensors) {
-    if (!has_adapter(tensor, training.targets) || seen[graph::index(tensor.storage)]) continue;
+  for (const auto& [turn, pointer] : adapted) {
+    const graph::Tensor& tensor = *pointer;
+    if (seen[graph::index(tensor.storage)]) continue;
     seen[graph::index(tensor.storage)] = true;
     const auto sides = checked_add(tensor.shape[0], tensor.shape[1]);
     const auto thin = sides ? checked_mul(*sides, training.rank * kNumber) : std::nullopt;

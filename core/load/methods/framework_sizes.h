@@ -77,8 +77,8 @@ struct Adapter {
     return product / 4 > UINT64_MAX / 16 ? UINT64_MAX : product * (stored == product ? 2 : 3);
   }
 };
-// In file order. Linear layers are the matrices of layers whose last name is among `targets`; without targets
-// all of them, but no experts, routers and embeddings.
+// In the order of the model's modules. Linear layers are the matrices of layers whose last name is among
+// `targets`; without targets all of them, but no experts, routers and embeddings.
 std::vector<Adapter> adapters_of(const graph::MetaGraph& graph, const LoadRequest& request);
 
 // --- How the Run:ai streamer divides its limit into requests (runai-model-streamer 0.17, _ring_sizing).
