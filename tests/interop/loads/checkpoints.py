@@ -115,10 +115,35 @@ def _save(tensors, path, kind):
     save_file(single, path, metadata={"format": "pt"})
 
 
+LORA = {"lora-": ("q_proj", "v_proj"), "lora-all-": ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")}
+RANK = 16
+
+
+def _write_adapter(folder, tensors, targets):
+    """An adapter of peft for the linear layers with these names, in F32 as trainers save it."""
+    from safetensors.torch import save_file
+
+    generator = torch.Generator().manual_seed(2)
+    state = {}
+    for name, tensor in tensors.items():
+        module = name.removesuffix(".weight")
+        if module.split(".")[-1] in targets:
+            for part, shape in (("A", (RANK, tensor.shape[1])), ("B", (tensor.shape[0], RANK))):
+                state[f"base_model.model.{module}.lora_{part}.weight"] = torch.randn(shape, generator=generator).mul_(0.02)
+    os.makedirs(folder)
+    save_file(state, os.path.join(folder, "adapter_model.safetensors"), metadata={"format": "pt"})
+    with open(os.path.join(folder, "adapter_config.json"), "w") as file:
+        json.dump({"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": RANK, "lora_alpha": 2 * RANK, "lora_dropout": 0.0, "bias": "none",
+                   "target_modules": list(targets), "inference_mode": True}, file, indent=2)
+
+
 def _write(folder, config, dtype, layout, named):
-    kind = layout.removeprefix("shards-")
+    adapted = next((prefix for prefix in reversed(LORA) if layout.startswith(prefix)), "")
+    kind = layout.removeprefix(adapted).removeprefix("shards-")
     stem = SUFFIX[kind]
     tensors = _tensors(config, dtype)
+    if adapted:
+        _write_adapter(os.path.join(folder, "adapter"), tensors, LORA[adapted])
     config.dtype = named
     config.architectures = [type(config).__name__.replace("Config", "LMHeadModel" if "GPT2" in type(config).__name__ else "ForCausalLM")]
     config.save_pretrained(folder)

@@ -75,7 +75,7 @@ def add_recipe(name, function, method, *models, **more):
 # framework: (module, package)
 PACKAGES = {name: (name, name) for name in ("torch", "transformers", "accelerate", "safetensors", "fastsafetensors")}
 PACKAGES |= {"runai-model-streamer": ("runai_model_streamer", "runai-model-streamer"), "llama.cpp": ("xllamacpp", "xllamacpp")}
-PACKAGES |= {name: (name, name) for name in ("onnxruntime", "numpy", "executorch")} | {"LiteRT": ("ai_edge_litert", "ai-edge-litert")}
+PACKAGES |= {name: (name, name) for name in ("onnxruntime", "numpy", "executorch", "openvino", "peft", "bitsandbytes", "torchao")} | {"LiteRT": ("ai_edge_litert", "ai-edge-litert")}
 
 
 def versions():
@@ -152,6 +152,6 @@ if __name__ == "__main__":  # what has to be installed in folders of their own
 else:
     import importlib
 
-    for _family in ("torch", "safetensors", "transformers", "accelerate", "streamers", "llama_cpp", "runtimes"):
+    for _family in ("torch", "safetensors", "transformers", "accelerate", "streamers", "llama_cpp", "runtimes", "packed"):
         if os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), f"recipes_{_family}.py")):
             importlib.import_module(f"recipes_{_family}")

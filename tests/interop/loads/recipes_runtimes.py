@@ -89,3 +89,52 @@ def numpy_npz(model):
 
     with numpy.load(file_of(model, "npz")) as archive:
         return {name: archive[name] for name in archive.files}
+
+
+@recipe("numpy_safetensors", "gpt2.safetensors", "gpt2.shards-safetensors", "llama-small-named.shards-safetensors", framework="safetensors")
+def numpy_safetensors(model):
+    """safetensors.numpy.load_file of each file"""
+    from recipes import files_of
+    from safetensors.numpy import load_file
+
+    state = {}
+    for shard in files_of(model, "safetensors"):
+        state |= load_file(shard)
+    return state
+
+
+@recipe("openvino", *ONNX, framework="openvino")
+def openvino_compile(model):
+    """read_model(path), then compile_model(model, 'CPU') on a processor with BF16"""
+    import openvino
+
+    core = openvino.Core()
+    net = core.read_model(file_of(model, "onnx"))
+    return core, net, core.compile_model(net, "CPU")
+
+
+def _method(given):
+    from executorch.runtime import Runtime
+
+    program = Runtime.get().load_program(given)
+    return given, program, program.load_method("forward")
+
+
+@recipe("executorch_mapped", "pte-s.plain", "pte-m.plain", "pte-l.plain", framework="executorch")
+def executorch_mapped(model):
+    """Runtime.load_program(path) and load_method, ExecuTorch's own kernels"""
+    return _method(file_of(model, "pte"))
+
+
+@recipe("executorch_bytes", "pte-s.plain", "pte-m.plain", "pte-l.plain", framework="executorch")
+def executorch_bytes(model):
+    """the same with open(path, 'rb').read()"""
+    with open(file_of(model, "pte"), "rb") as file:
+        given = file.read()
+    return _method(given)
+
+
+@recipe("executorch_xnnpack", "pte-s.xnnpack", "pte-m.xnnpack", "pte-l.xnnpack", framework="executorch")
+def executorch_xnnpack(model):
+    """Runtime.load_program(path) and load_method of a program for XNNPACK"""
+    return _method(file_of(model, "pte"))
