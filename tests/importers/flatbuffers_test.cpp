@@ -122,6 +122,7 @@ PteProgram sample_program() {
           .mutable_offsets = {0, 8},
           .named_data = {{"extra", 2}},
           .delegates = {2},
+          .planned = {0, 600, 24},
           .data_bytes = 264};
 }
 
@@ -198,6 +199,11 @@ TEST(Pte, HostileFilesGiveTheirError) {
              p.tensors[0].sizes = {INT32_MAX, INT32_MAX, INT32_MAX};
            }),
            "malformed m 'constant.1' 2147483647,2147483647,2147483647 64"},
+          {"negative arena", program([](PteProgram& p) { p.planned[2] = -8; }), "malformed m arena 2 -8"},
+          {"arenas overflow", program([](PteProgram& p) {
+             p.planned = {0, INT64_MAX, INT64_MAX, INT64_MAX};
+           }),
+           "malformed m arena 3 9223372036854775807"},
           {"negative size", program([](PteProgram& p) { p.tensors[0].sizes = {-2}; }),
            "malformed m 'constant.1' -2"},
           {"dim_order longer", program([](PteProgram& p) {

@@ -220,6 +220,26 @@ TEST(Advice, ANarrowerTypeGoesBeforeStreaming) {
   EXPECT_EQ(advice.loads[0].peaks[plan::index(plan::Space::device)], 16u << 20);
 }
 
+// What a runtime makes of a program that was lowered for another is not known.
+TEST(Runtimes, AreEstimatesOfProgramsForAnother) {
+  graph::MetaGraph graph = model_of(1 << 16);
+  graph.format = "pte";
+  const load::LoadRequest request{
+      .methods = {"executorch_mapped", "executorch_bytes", "executorch_xnnpack", "executorch_after"}};
+  Progress progress;
+  const auto estimated = [&] {
+    std::string rows;
+    for (const load::LoadRow& row : load::answer(graph, request, {}, {}, progress).rows)
+      rows += row.estimated ? 'e' : '-';
+    return rows;
+  };
+  EXPECT_EQ(estimated(), "--e-");
+  graph.tensors[0].name = graph::Name("forward.delegate.0.XnnpackBackend");
+  EXPECT_EQ(estimated(), "ee--");
+  graph.tensors[0].name = graph::Name("forward.delegate.0.QnnBackend");
+  EXPECT_EQ(estimated(), "eee-");
+}
+
 // A law that was measured with some kernels is an estimate for others.
 TEST(Runtimes, AreEstimatesWhereTheirKernelsWereNotMeasured) {
   graph::MetaGraph graph = model_of(1 << 16);

@@ -91,6 +91,7 @@ struct PteProgram {
   std::vector<std::pair<std::string, std::uint32_t>> named_data = {};
   std::vector<std::uint32_t> delegates = {};  // segments
   std::vector<std::string> inline_delegates = {};
+  std::vector<std::int64_t> planned = {};  // bytes of arenas; the first is none
   std::uint64_t data_bytes = 0;
 };
 
@@ -117,8 +118,9 @@ inline std::string pte_bytes(const PteProgram& program) {
         b, "Inline", pte::CreateDelegateData(b, 0, static_cast<std::uint32_t>(blobs.size()))));
     blobs.push_back(pte::CreateInlineDataDirect(b, &bytes));
   }
-  const std::vector<flatbuffers::Offset<pte::ExecutionPlan>> plans = {pte::CreateExecutionPlanDirect(
-      b, "forward", 0, &values, nullptr, nullptr, nullptr, nullptr, &delegates)};
+  const std::vector<flatbuffers::Offset<pte::ExecutionPlan>> plans = {
+      pte::CreateExecutionPlanDirect(b, "forward", 0, &values, nullptr, nullptr, nullptr, nullptr, &delegates,
+                                     program.planned.empty() ? nullptr : &program.planned)};
   std::vector<flatbuffers::Offset<pte::Buffer>> buffers;
   for (const std::string& constant : program.inline_constants) {
     const std::vector<std::uint8_t> bytes(constant.begin(), constant.end());
