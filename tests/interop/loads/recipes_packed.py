@@ -2,8 +2,8 @@
 
 import os
 
-from recipes import recipe
-from recipes_transformers import FIXED, _load
+from recipes import FIXED_HEAP, recipe
+from recipes_transformers import _load
 
 
 def _rank(model):
@@ -24,7 +24,7 @@ def peft_attach(model):
     return peft.PeftModel.from_pretrained(_load(model), os.path.join(model, "adapter"))
 
 
-@recipe("peft_merge", *ADAPTED, framework="peft", flags=_rank, variables=FIXED, reason=OWN_FILE)
+@recipe("peft_merge", *ADAPTED, framework="peft", flags=_rank, variables=FIXED_HEAP, reason=OWN_FILE)
 def peft_merge(model):
     """the same, then merge_and_unload(); fixed mmap threshold"""
     return peft_attach(model).merge_and_unload()
@@ -45,7 +45,7 @@ def transformers_gguf(model):
     return _gguf(model)
 
 
-@recipe("transformers_gguf", *GGUF, framework="transformers", flags=("--cast", "bf16"), variables=FIXED)
+@recipe("transformers_gguf", *GGUF, framework="transformers", flags=("--cast", "bf16"), variables=FIXED_HEAP)
 def transformers_gguf_bf16(model):
     """from_pretrained(gguf_file=..., dtype=bfloat16) on the CPU, fixed mmap threshold"""
     import torch
