@@ -79,8 +79,8 @@ struct Value {
   Lane lane = Lane::activation;
   std::optional<ValueId> memory_of =
       {};  // an earlier value whose memory this one shares: a view, or in place
-  // The file gives the value a rank and not all of its sizes, which follow from other shapes in the file; or
-  // they follow from the sides of pictures, which it leaves open.
+  // A runtime does not know the shape before it runs: the file leaves open sizes that vary, or the sides of
+  // pictures, or has the shape computed in a way that onnxruntime does not follow.
   bool half_declared = false;
   bool operator==(const Value&) const = default;
 };

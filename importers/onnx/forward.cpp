@@ -69,7 +69,11 @@ class ForwardBuilder {
     symbols_.take(pictures.sides);
     if (inferred.graph) answer_ = {&inferred, &inferred[*inferred.graph], 0};
     if (answer_.graph != nullptr) types_.infer(*answer_.graph);
-    for (const auto& property : inferred.properties) unread_.insert(property.first);
+    for (const auto& property : inferred.properties)
+      if (const std::string_view key = property.first; key.starts_with(kUnfollowed))
+        unfollowed_.insert(key.substr(kUnfollowed.size()));
+      else
+        unread_.insert(property.first);
     for (const OnnxFunction& function : model.functions)
       functions_.emplace(FunctionKey(kind_of(function.domain, function.name), function.overload), &function);
   }
@@ -345,17 +349,17 @@ class ForwardBuilder {
       const bool is_doubtful = value.shape && value.shape->empty() && !found->second->dims.empty();
       if (value.shape && !is_doubtful) return value;
       value.shape = symbols_.shape(*found->second);
-      value.half_declared = has_rank && !is_doubtful && value.shape;
+      const auto varies = [](const graph::SizePoly& size) { return !size.constant(); };
+      value.half_declared =
+          has_rank && !is_doubtful && value.shape && std::ranges::any_of(*value.shape, varies);
+      if (&types == &types_ && value.shape) value.half_declared |= unfollowed_.contains(name);
     }
     return value;
   }
 
   graph::Value described(const std::string& name, const Types& types) {
     graph::Value value = typed(name, types);
-    if (pictures_.sides.empty() || !value.shape) return value;
-    const bool varies =
-        std::ranges::any_of(*value.shape, [](const graph::SizePoly& size) { return !size.constant(); });
-    value.half_declared = (value.half_declared && varies) || !pictures_.known.contains(name);
+    if (!pictures_.sides.empty() && value.shape) value.half_declared |= !pictures_.known.contains(name);
     return value;
   }
 
@@ -487,6 +491,7 @@ class ForwardBuilder {
   std::size_t bytes_of_functions_ = 0;
   std::map<OnnxGraphId, Amount> amounts_below_;              // of functions
   std::set<std::string, std::less<>> unread_, unaccounted_;  // "Resize.axes"
+  graph::TextViewSet unfollowed_;                            // values whose shape onnxruntime does not infer
   std::string unusable_;  // why the operators cannot be used; empty if they can
   // of the operator being built
   std::unordered_set<std::uint32_t> used_values_;

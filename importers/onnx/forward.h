@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -45,9 +46,14 @@ struct InferenceLimits {
 };
 
 struct Inference {
-  std::string model;    // a ModelProto with the value_info and output of graphs only; empty after a failure
+  // A ModelProto with the value_info and output of graphs only; empty after a failure. The keys of its
+  // metadata_props are attributes that the library does not know ("Resize.axes"), and kUnfollowed with the
+  // name of each value whose shape onnxruntime does not infer.
+  std::string model;
   std::string failure;  // why there is no model: "it took more than 5 s"; empty on success
 };
+
+inline constexpr std::string_view kUnfollowed = "not followed: ";
 
 // The library is not safe on hostile models: it divides by strides of zero, recurses through functions that
 // call each other, and uses unlimited memory. So a forked child runs it, with limits on time, memory and core
@@ -65,7 +71,10 @@ struct Inference {
 Inference infer_shapes(std::string_view model, const InferenceLimits& limits,
                        std::span<const PictureSide> sides = {});
 
-// --- Restricts the calling process to the system calls that parsing needs.
+// --- A process that may only compute.
+
+// What `work` returns in a forked child under limits, or what it throws, as Inference::failure.
+Inference run_confined(const std::function<std::string()>& work, const InferenceLimits& limits);
 
 // From now on the process may only use memory, the clock and already open files, and exit. Every other system
 // call fails with EPERM, in child processes too. This cannot be undone. Best effort: does nothing on a system

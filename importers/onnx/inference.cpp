@@ -1,35 +1,28 @@
-// Shape inference by onnx's library in a confined process: the model without its weights, fork, limits.
+// Shape inference by onnx's library: the model without its weights, what runtimes do not infer.
 
-#include "core/base/checked_arithmetic.h"
 #include "core/base/text.h"
-#include "core/io/file_system.h"
 #include "core/io/protobuf_wire.h"
 #include "importers/onnx/forward.h"
 #include "importers/onnx/model.h"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <climits>
-#include <csignal>
-#include <cstring>
+#include <deque>
 #include <exception>
-#include <fstream>
 #include <map>
 #include <set>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace loadline::importers {
 
@@ -119,16 +112,11 @@ OnnxSkeleton::Result OnnxSkeleton::finish() && {
   return result;
 }
 
-// --- Runs onnx 1.12's shape inference in a forked child with limits (fork(2), setrlimit(2), prctl(2)).
+// --- Runs onnx 1.12's shape inference.
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// The child sends one byte, then the answer or the reason of its failure, then closes the pipe.
-constexpr char kAnswered = 'A';
-constexpr char kRefused = 'R';
-constexpr std::size_t kMostReason = 300;
 
 // The library knows opset 17. Operators that came later, or changed what their shapes follow from, are
 // written as known ones with results of the same shapes.
@@ -400,10 +388,92 @@ std::optional<int> blamed(std::string_view message, int operators) {
   return number && *number < operators ? number : std::nullopt;
 }
 
+// --- onnxruntime (1.32) follows the values of small tensors by the same functions, which there see no
+// constants: a target shape that is Concat(Slice(Shape(x)), [-1]) stays unknown, Concat(Shape(x), Shape(y))
+// does not. It has functions of its own for numbers without a shape, which see constants. (Measured:
+// tests/interop/test_onnx_peak.py.)
+
+using Types = std::unordered_map<std::string_view, const onnx::TypeProto*>;
+
+std::unordered_set<std::string_view> constants_of(const onnx::GraphProto& graph) {
+  std::unordered_set<std::string_view> names;
+  for (const onnx::TensorProto& tensor : graph.initializer()) names.insert(tensor.name());
+  for (const onnx::NodeProto& node : graph.node())
+    if (node.op_type() == "Constant" && node.output_size() == 1) names.insert(node.output(0));
+  return names;
+}
+
+// The type of a value or a weight that may hold a shape: whole numbers, in a list or one alone.
+std::optional<onnx::TypeProto> type_of_shape(const std::string& name, const Types& types) {
+  const auto found = types.find(name);
+  if (found == types.end()) return std::nullopt;
+  const onnx::TypeProto& type = *found->second;
+  const std::int64_t code = type.tensor_type().elem_type();
+  const bool whole = code == onnx::TensorProto::INT64 || code == onnx::TensorProto::INT32;
+  return whole && type.tensor_type().has_shape() && type.tensor_type().shape().dim_size() < 2
+             ? std::optional(type)
+             : std::nullopt;
+}
+
+// Whether onnxruntime loses the value of such an operator, whose result has that type.
+bool loses_value(const onnx::NodeProto& node, const std::unordered_set<std::string_view>& constants,
+                 const onnx::TypeProto& result) {
+  const std::string& kind = node.op_type();
+  const auto is_constant = [&](const std::string& name) { return constants.contains(name); };
+  if (kind == "Slice") return node.input_size() > 1;
+  if (kind == "Cast" || kind == "Squeeze" || kind == "Unsqueeze") return is_constant(node.input(0));
+  if (kind != "Concat" && kind != "Gather" && kind != "Add" && kind != "Sub" && kind != "Mul") return false;
+  return std::ranges::any_of(node.input(), is_constant) && result.tensor_type().shape().dim_size() > 0;
+}
+
+// Adds the values whose shape onnxruntime does not know to `remarks`: from the same inference once more,
+// where such operators take an input of the graph that nobody knows.
+void add_unfollowed(const onnx::ModelProto& original, const onnx::ModelProto& inferred,
+                    const onnx::ShapeInferenceOptions& follow_values, std::set<std::string>& remarks) {
+  Types types;
+  std::deque<onnx::TypeProto> weights;
+  for (const onnx::TensorProto& tensor : original.graph().initializer()) {
+    onnx::TypeProto::Tensor& type = *weights.emplace_back().mutable_tensor_type();
+    type.set_elem_type(tensor.data_type());
+    for (const std::int64_t side : tensor.dims()) type.mutable_shape()->add_dim()->set_dim_value(side);
+    type.mutable_shape();
+    types[tensor.name()] = &weights.back();
+  }
+  for (const auto* const list : {&inferred.graph().value_info(), &inferred.graph().input()})
+    for (const onnx::ValueInfoProto& value : *list) types[value.name()] = &value.type();
+  const auto constants = constants_of(original.graph());
+  onnx::ModelProto model;
+  for (int i = 0; i < original.graph().node_size(); ++i) {
+    const onnx::NodeProto& node = original.graph().node(i);
+    if (node.input_size() == 0 || node.output_size() != 1 || !is_onnx_domain(node.domain())) continue;
+    const auto result = type_of_shape(node.output(0), types);
+    const auto taken = result ? type_of_shape(node.input(0), types) : std::nullopt;
+    if (!taken || !loses_value(node, constants, *result)) continue;
+    if (!model.has_graph()) model = original;
+    onnx::ValueInfoProto& unknown = *model.mutable_graph()->add_input();
+    unknown.set_name(fmt::format("{} of {}", node.input(0), i));
+    *unknown.mutable_type() = *taken;
+    model.mutable_graph()->mutable_node(i)->set_input(0, unknown.name());
+  }
+  if (!model.has_graph()) return;
+  try {
+    onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), follow_values);
+  } catch (const std::exception&) {
+    return;
+  }
+  Types known;
+  for (const onnx::ValueInfoProto& value : model.graph().value_info()) known[value.name()] = &value.type();
+  for (const onnx::ValueInfoProto& value : inferred.graph().value_info()) {
+    const auto found = known.find(value.name());
+    if (found == known.end() || found->second->SerializeAsString() != value.type().SerializeAsString())
+      remarks.insert(std::string(kUnfollowed) + value.name());
+  }
+}
+
 // With data propagation: values of small tensors are followed through Shape, Gather and Concat, with which
 // exporters compute target shapes. An operator whose shapes cannot be inferred is set aside, and the others
 // are tried again. If too many fail, all are tried without data propagation. Returns the attributes that the
-// library does not know.
+// library does not know, and the values of add_unfollowed().
 std::set<std::string> infer(onnx::ModelProto& model, std::span<const PictureSide> sides) {
   constexpr int kMostTries = 24;
   constexpr std::chrono::milliseconds kMostTime{1500};  // of all but the last try
@@ -418,6 +488,7 @@ std::set<std::string> infer(onnx::ModelProto& model, std::span<const PictureSide
     model = original;
     try {
       onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), follow_values);
+      add_unfollowed(original, model, follow_values, unread);
       return unread;
     } catch (const std::exception& error) {
       const auto number = blamed(error.what(), original.graph().node_size());
@@ -450,125 +521,24 @@ void move_values(onnx::GraphProto& from, onnx::GraphProto& to) {
 std::string run_library(std::string_view bytes, std::span<const PictureSide> sides) {
   google::protobuf::SetLogHandler(nullptr);
   onnx::ModelProto model;
-  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return "Rprotobuf cannot parse it";
+  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    throw std::runtime_error("protobuf cannot parse it");
   const std::set<std::string> unread = infer(model, sides);
   onnx::ModelProto answer;
   move_values(*model.mutable_graph(), *answer.mutable_graph());
   for (const std::string& one : unread) answer.add_metadata_props()->set_key(one);
-  return kAnswered + answer.SerializeAsString();
+  return answer.SerializeAsString();
 }
-
-void write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = io::uninterrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
-    if (wrote <= 0) return;
-    bytes.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-}
-
-void limit(decltype(RLIMIT_AS) what, rlim_t most) {
-  const rlimit both{most, most};
-  ::setrlimit(what, &both);
-}
-
-// Runs in the child and never returns. This program's handlers must not run there, and nothing may be
-// printed.
-[[noreturn]] void child(std::string_view model, int out, std::uint64_t address_space,
-                        const InferenceLimits& limits, std::span<const PictureSide> sides) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // No other file stays open: a second child's pipe, inherited here, would keep its reader waiting.
-  constexpr int kOut = STDERR_FILENO + 1;
-  ::dup2(out, kOut);
-  ::close_range(kOut + 1, ~0U, 0);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGINT, SIGPIPE, SIGXCPU})
-    ::signal(signal, SIG_DFL);
-  if (const int nowhere = ::open("/dev/null", O_RDWR); nowhere >= 0)
-    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, standard);
-  limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_AS, address_space);
-  limit(RLIMIT_CPU, static_cast<rlim_t>(limits.time.count() / 1000 + 1));
-  confine_to_memory();
-  std::string answer;
-  try {
-    answer = run_library(model, sides);
-  } catch (const std::exception& error) {
-    // not a string: there may be no memory for one, and what is thrown here must not leave the child
-    write_all(kOut, std::string_view(&kRefused, 1));
-    write_all(kOut, std::string_view(error.what()).substr(0, kMostReason));
-  } catch (...) {
-    write_all(kOut, "Rthe library threw something unknown");
-  }
-  write_all(kOut, answer);
-  ::_exit(0);
-}
-
-// This process's virtual memory in bytes; 0 if unknown. It differs by terabytes with and without
-// sanitizers.
-std::uint64_t own_address_space() {
-  std::ifstream file("/proc/self/statm");
-  std::uint64_t pages = 0;
-  file >> pages;
-  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
-// Reads until the end of the pipe. Gives the reason if the end does not come in time or the answer is too
-// large.
-struct Received {
-  std::string bytes;
-  std::string failure;
-};
-Received receive(int in, const InferenceLimits& limits, Clock::time_point deadline) {
-  Received received;
-  std::array<char, 64 << 10> buffer;
-  while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) {
-      received.failure = fmt::format("it took more than {} ms", limits.time.count());
-      return received;
-    }
-    pollfd waiting{in, POLLIN, 0};
-    if (::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, 1000))) <= 0) continue;
-    const ssize_t got = io::uninterrupted([&] { return ::read(in, buffer.data(), buffer.size()); });
-    if (got <= 0) return received;
-    received.bytes.append(buffer.data(), static_cast<std::size_t>(got));
-    if (received.bytes.size() > limits.most_answer) {
-      received.failure = fmt::format("its answer has more than {} bytes", limits.most_answer);
-      return received;
-    }
-  }
-}
-
-Inference failed(std::string why) { return {{}, std::move(why)}; }
 
 }  // namespace
 
 Inference infer_shapes(std::string_view model, const InferenceLimits& limits,
                        std::span<const PictureSide> sides) {
   if (model.size() > limits.most_model)
-    return failed(fmt::format("the model without its weights has {} bytes, the limit is {}", model.size(),
-                              limits.most_model));
-  const std::uint64_t space = own_address_space();
-  const auto most = checked_add(space, limits.memory);
-  int ends[2] = {-1, -1};
-  if (space == 0 || !most || ::pipe2(ends, O_CLOEXEC) != 0)
-    return failed("no process for it could be prepared");
-  const io::UniqueFd in(ends[0]);
-  io::UniqueFd out(ends[1]);
-  const Clock::time_point deadline = Clock::now() + limits.time;
-  const pid_t pid = ::fork();
-  if (pid < 0) return failed(fmt::format("no process for it: {}", std::strerror(errno)));
-  if (pid == 0) child(model, out.get(), *most, limits, sides);
-  out = io::UniqueFd();
-
-  Received received = receive(in.get(), limits, deadline);
-  ::kill(pid, SIGKILL);  // has ended already, unless it was too slow or sent too much
-  int status = 0;
-  (void)io::uninterrupted([&] { return ::waitpid(pid, &status, 0); });
-  if (!received.failure.empty()) return failed(std::move(received.failure));
-  if (received.bytes.starts_with(kAnswered) && WIFEXITED(status)) return {received.bytes.substr(1), {}};
-  if (received.bytes.starts_with(kRefused)) return failed(received.bytes.substr(1, kMostReason));
-  if (WIFSIGNALED(status)) return failed(fmt::format("it was stopped by signal {}", WTERMSIG(status)));
-  return failed("it gave no answer");
+    return {{},
+            fmt::format("the model without its weights has {} bytes, the limit is {}", model.size(),
+                        limits.most_model)};
+  return run_confined([&] { return run_library(model, sides); }, limits);
 }
 
 }  // namespace loadline::importers

@@ -187,7 +187,7 @@ TEST(FileGraph, AnOpenSizeEqualsNoOther) {
   EXPECT_EQ(with(kB, true), "");
   EXPECT_EQ(with(kB, false), "b of a");
   EXPECT_EQ(with(kB, false, true), "");
-  EXPECT_EQ(with(graph::SizePoly(7), false, true), "b of a");
+  EXPECT_EQ(with(graph::SizePoly(7), false, true), "");
 }
 
 // The last operator's temporaries, as sizes.

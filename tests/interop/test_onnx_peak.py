@@ -335,6 +335,38 @@ class OnnxPeak(unittest.TestCase):
             verdicts = dict(zip(waiting, pool.map(lambda row: self.judged(*row), waiting.values())))
         self.show(verdicts)
 
+    def test_shapes_that_are_computed(self):
+        """onnxruntime follows them through the shapes of other values; through a constant only where it is a number alone. What it
+        does not know it does not reuse: then less is held in a first run, and it asks more often."""
+        numbers = lambda **lists: [numpy_helper.from_array(numpy.array(of), name) for name, of in lists.items()]
+        node, shape = helper.make_node, helper.make_node("Shape", ["x"], ["s"])
+        chains = {
+            "a constant": ([], numbers(t=[4, 60, 70])), "the shape": ([node("Shape", ["x"], ["t"])], []),
+            "two shapes": ([node("Shape", ["x"], ["s"], end=2), node("Shape", ["x"], ["u"], start=2), node("Concat", ["s", "u"], ["t"], axis=0)], []),
+            "one side": ([shape, node("Gather", ["s", "i"], ["g"]), node("Unsqueeze", ["g", "z"], ["u"]), node("Shape", ["x"], ["v"], start=1),
+                          node("Concat", ["u", "v"], ["t"], axis=0)], numbers(i=0, z=[0])),
+            "and a constant": ([node("Shape", ["x"], ["s"], end=2), node("Concat", ["s", "m"], ["t"], axis=0)], numbers(m=[-1])),
+            "a slice": ([shape, node("Slice", ["s", "b", "e"], ["t"])], numbers(b=[0], e=[3])),
+            "sums": ([shape, node("Add", ["s", "o"], ["t"])], numbers(o=[0, 0, 0])),
+            "constants": ([node("Cast", ["k"], ["t"], to=TensorProto.INT64)], numbers(k=numpy.array([4, 60, 70], numpy.int32))),
+        }
+        asked, followed, x = {}, {"a constant", "the shape", "two shapes", "one side"}, numpy.ones((4, 60, 70), numpy.float32)
+        for name, (nodes, tensors) in chains.items():
+            with self.subTest(name=name):
+                # the second to fourth are spent before the peak: where their memory may be used again, it stays for the last
+                turn = lambda one, other: node("Transpose", [one], [other], perm=[0, 2, 1])
+                net = [*nodes, node("Reshape", ["x", "t"], ["v0"]), turn("v0", "v1"), turn("v1", "v2"), turn("v2", "v3"), turn("v3", "v4"),
+                       node("Concat", ["v4"] * 3, ["wide"], axis=0), node("ReduceSum", ["wide"], ["sum"], keepdims=0),
+                       node("Add", ["v4", "sum"], ["v5"]), turn("v5", "v6"), turn("v6", "v7"), node("Shape", ["v7"], ["y"])]
+                self.save(net, {"x": x.shape}, ["y"], tensors, 17)
+                truth = self.measured({"x": x})
+                asked[name] = sum(size >= x.nbytes for size in self.asked({"x": x}, ["y"])[1])
+                print(f"  {name:16} asked {asked[name]} times, {truth}")
+                self.assertEqual(self.judged(self.path, truth, x.nbytes), "equal")
+        most = {asked[name] for name in followed}
+        self.assertEqual(len(most), 1)
+        self.assertEqual({name for name, count in asked.items() if count in most}, followed)
+
     # ---- kernel by kernel
 
     def save(self, nodes, inputs, outputs, tensors, opset):

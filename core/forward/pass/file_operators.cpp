@@ -248,8 +248,6 @@ class FileGraph {
       for (const graph::NamedSize& size : from.sizes)
         if (const auto at = position_of(size.taken_as); at < open_.size() && size.open == open)
           open_[at] = open;
-    has_pictures_ = std::ranges::any_of(
-        from.sizes, [](const graph::NamedSize& size) { return size.guessed && size.taken_as.constant(); });
     for (const graph::ValueId id : from.outputs) is_output_[index(id)] = true;
     for (std::size_t i = 0; i < from.bodies.size(); ++i)
       if (runs_[i])
@@ -366,9 +364,9 @@ class FileGraph {
     // large the pictures will be
     const auto is_unknown = [&](const graph::SizePoly& size) {
       const std::size_t at = position_of(size);
-      return (at < open_.size() && open_[at]) || (value.half_declared && (has_pictures_ || !size.constant()));
+      return at < open_.size() && open_[at];
     };
-    if (std::ranges::any_of(*value.shape, is_unknown)) return kNone;
+    if (value.half_declared || std::ranges::any_of(*value.shape, is_unknown)) return kNone;
     std::string key = fmt::format("{}/{}:", body_, info.block_bytes);  // bodies are planned for themselves
     for (const graph::SizePoly& size : *value.shape) key += size.text(numbers_) + ',';
     const auto fresh = static_cast<std::uint32_t>(given_up_.size());
@@ -534,7 +532,6 @@ class FileGraph {
   std::vector<bool> is_output_;
   std::vector<const graph::Op*>
       constant_;                     // by value: the operator with its weights if it is a constant, else null
-  bool has_pictures_ = false;        // sides of pictures were taken as numbers
   std::vector<bool> open_;           // by symbol: without a name, so that no two such sizes count as equal
   std::vector<std::uint32_t> uses_;  // by value
   std::vector<graph::ValueId> now_;  // by value: its number in to_

@@ -34,8 +34,8 @@ graph::ForwardGraph lower(const BoundModel& model, const Profile& profile);
 //   - reuse ("reuse"): the most recently freed memory of a value with the same shape and element width. Freed
 //     memory is kept for reuse, not returned to the allocator;
 //   - otherwise: memory of its own.
-// A shape counts as unknown to the framework if the file declares a rank alone (Value::half_declared) and it
-// is not fixed, or if one of its sizes is an open one. Operators that are "without" their outputs are left
+// A shape counts as unknown to the framework if the value says so (Value::half_declared), or if one of its
+// sizes is an open one. Operators that are "without" their outputs are left
 // out: constants, and views of constants. Operators that use such outputs use the constants' weights instead.
 // With "hold_block_inputs" the graph's inputs, and results that nothing uses, live to its last operator.
 // Temporaries are left out if a size of the operator is unknown; one whose size does not fit in 64 bits has
