@@ -57,8 +57,8 @@ graph::MetaGraph read_hf_config(const Source& source) {
   if (source.file->size() > kMostConfig)
     throw Error(ErrorCode::limit, {.file = source.file->path()}, "too large for a config.json (over 4 MiB)");
   graph::MetaGraph graph =
-      forward::config_graph(source.file->head(kMostConfig), source.file->path(),
-                            *(source.assets ? source.assets() : forward::built_in_assets()));
+      forward::config_or_settings_graph(source.file->head(kMostConfig), source.file->path(),
+                                        *(source.assets ? source.assets() : forward::built_in_assets()));
   graph.files.push_back({source.file->path(), source.file->size()});
   note_generation(source, graph);
   return graph;

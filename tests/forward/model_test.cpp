@@ -977,6 +977,14 @@ TEST(CacheEstimate, WhatTheKeysDoNotSayIsNotGuessed) {
   EXPECT_FALSE(of(R"({"num_hidden_layers":4000000000,"hidden_size":64,"num_attention_heads":8})"));
   EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":64,"num_attention_heads":-8})"));
   EXPECT_FALSE(of(R"({"num_hidden_layers":4,"hidden_size":64,"num_heads":8,"qk_dim_factor":0.5})"));  // xLSTM
+  const auto xlstm =
+      of(R"({"num_hidden_layers":4,"hidden_size":96,"num_heads":8,"qk_dim_factor":0.5,"v_dim_factor":1.0})");
+  ASSERT_TRUE(xlstm);
+  EXPECT_EQ(xlstm->most.bytes(9), 4 * 4 * 8 * (8 * 16 + 8 + 1));  // 48 of keys are 64, 96 of values 128
+  EXPECT_EQ(xlstm->least, xlstm->most);
+  const auto rwkv = of(R"({"model_type":"rwkv","num_hidden_layers":4,"hidden_size":64,"dtype":"bfloat16"})");
+  ASSERT_TRUE(rwkv);
+  EXPECT_EQ(rwkv->most.bytes(9), 4 * 64 * (2 * 2 + 3 * 4));
   // of a part that stands for the text
   const std::string text = R"({"layers":2,"embed_dim":64,"attention_heads":8})",
                     usual = R"({"num_hidden_layers":2,"hidden_size":64,"num_attention_heads":8})";

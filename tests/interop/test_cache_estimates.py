@@ -43,6 +43,8 @@ CASES = {
                        num_encoder_layers=3, num_decoder_layers=3, num_encoder_attention_heads=2, num_decoder_attention_heads=4,
                        encoder_ffn_dim=96, decoder_ffn_dim=96),
     "gpt_bigcode": dict(n_embd=64, n_layer=4, n_head=4, n_positions=4096),
+    "rwkv": dict(num_attention_heads=None, num_key_value_heads=None),
+    "xlstm": dict(hidden_size=256, num_attention_heads=None, num_key_value_heads=None, intermediate_size=None, num_heads=2),
 }
 # families that Loadline describes, whose states do not grow: equal
 DESCRIBED = {"mamba": dict(state_size=8), "mamba2": dict(num_heads=8, head_dim=16, state_size=8, n_groups=1), "falcon_mamba": dict(state_size=8)}
@@ -79,7 +81,7 @@ class CacheEstimates(unittest.TestCase):
         print(f"transformers {transformers.__version__}")
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        judged = 0
+        judged, only_settings = 0, set()
         for kind, more in CASES.items():
             try:
                 settings = {name: value for name, value in dict(SMALL, **more).items() if value is not None}
@@ -96,7 +98,7 @@ class CacheEstimates(unittest.TestCase):
             for tokens in TOKENS:
                 with self.subTest(kind=kind, tokens=tokens), torch.no_grad():
                     out = model(input_ids=torch.zeros((1, tokens), dtype=torch.long, device="meta"), use_cache=True)
-                    right = held(out.past_key_values, set())
+                    right = held(next(value for name in ("past_key_values", "cache_params", "state") if (value := getattr(out, name, None)) is not None), set())
                     told = json.loads(loadline("plan", path, "--method", "staged_ring", "--seq", 1, "--past", tokens - 1,
                                                "--cache-dtype", "bf16", "--json"))["forward"]
                     least, most = told["kv_bytes_least"], told["kv_bytes"]
@@ -107,8 +109,17 @@ class CacheEstimates(unittest.TestCase):
                     self.assertGreaterEqual(most, right * 0.99)
                     if not told["kv_notes"]:
                         self.assertLessEqual(most, right * 1.01)
+                    # the settings alone say as much of the cache, and nothing of weights whose shapes are not known
+                    alone = json.loads(loadline("plan", path / "config.json", "--method", "staged_ring", "--seq", 1, "--past", tokens - 1,
+                                                "--cache-dtype", "bf16", "--json"))
+                    if alone["forward"]["source"] == "estimate":
+                        self.assertEqual((alone["forward"]["kv_bytes_least"], alone["forward"]["kv_bytes"]), (least, most))
+                        self.assertIn(model.config.architectures[0], alone["incomplete"])
+                        self.assertEqual(alone["bytes"], 0)
+                        only_settings.add(kind)
             judged += 1
         self.assertGreaterEqual(judged, 12)
+        self.assertGreaterEqual(len(only_settings), 10)
 
     def test_encoders_and_decoders(self):
         folder = tempfile.TemporaryDirectory()
@@ -171,19 +182,23 @@ class CacheEstimates(unittest.TestCase):
             model.config.architectures = [made.__name__]
             model.config.save_pretrained(path)
             save_file({"model.x.weight": torch.zeros(8, 8, dtype=torch.bfloat16)}, path / "model.safetensors")
-            told = json.loads(loadline("plan", path, "--method", "staged_ring", "--seq", 1, "--past", tokens - 1,
-                                       "--cache-dtype", "bf16", "--json"))["forward"]
-            most, least = told.get("kv_bytes"), told.get("kv_bytes_least", told.get("kv_bytes"))
-            if most is None:
-                verdicts[kind] = "no figure"
-            elif abs(most / right - 1) <= 0.01 and least >= right * 0.99:
-                verdicts[kind] = "within 1 %"
-            else:
-                verdicts[kind] = "a range that holds it" if least <= right * 1.01 and most >= right * 0.99 else (least, most, right)
-        counts = collections.Counter(verdict if isinstance(verdict, str) else "wrong" for verdict in verdicts.values())
-        print(f"  {len(verdicts)} types with a cache: {dict(counts)}")
-        self.assertGreater(counts["within 1 %"], 150)
-        self.assertEqual({kind: verdict for kind, verdict in verdicts.items() if not isinstance(verdict, str)}, {})
+            for way, of in (("beside weights", path), ("alone", path / "config.json")):
+                told = json.loads(loadline("plan", of, "--method", "staged_ring", "--seq", 1, "--past", tokens - 1,
+                                           "--cache-dtype", "bf16", "--json")).get("forward", {})
+                most, least = told.get("kv_bytes"), told.get("kv_bytes_least", told.get("kv_bytes"))
+                if most is None:
+                    verdict = "no figure"
+                elif abs(most / right - 1) <= 0.01 and least >= right * 0.99:
+                    verdict = "within 1 %"
+                else:
+                    verdict = "a range that holds it" if least <= right * 1.01 and most >= right * 0.99 else (least, most, right)
+                verdicts[kind, way] = verdict
+        for one in ("beside weights", "alone"):
+            mine = {kind: verdict for (kind, way), verdict in verdicts.items() if way == one}
+            counts = collections.Counter(verdict if isinstance(verdict, str) else "wrong" for verdict in mine.values())
+            print(f"  {len(mine)} types with a cache, settings {one}: {dict(counts)}")
+            self.assertGreater(counts["within 1 %"], 150)
+            self.assertEqual({kind: verdict for kind, verdict in mine.items() if not isinstance(verdict, str) or verdict == "no figure"}, {})
 
     def test_speech_of_several_channels(self):
         """Dia decodes a token in nine channels at once, which are no further tokens; its text has heads of another number."""

@@ -28,7 +28,7 @@ using Kind = LayerKind;
 using Kinds = std::vector<Kind>;
 
 struct StateSize {
-  std::uint64_t convolution = 0;  // inputs, in the model's type
+  std::uint64_t convolution = 0;  // inputs and the like, in the model's type
   std::uint64_t recurrent = 0;    // in the model's type or in F32, as the framework decides
   std::uint64_t single = 0;       // in F32
 };
@@ -152,6 +152,7 @@ class LayerSizes {
       return StateSize{.single = static_cast<std::uint64_t>(*exact)};
     if (const auto found = delta_state(kernel.value_or(0))) return found;
     if (const auto found = mamba_state(kernel.value_or(0))) return found;
+    if (const auto found = recurrent_network_state()) return found;
     if (const auto lru = settings_.number({"lru_width"}))
       return StateSize{*lru * (settings_.number({"conv1d_width"}).value_or(1) - 1), *lru};
     return length ? std::optional(StateSize{.convolution = *length * width_}) : std::nullopt;
@@ -194,6 +195,27 @@ class LayerSizes {
     if (!inner && times) inner = *times * width_;
     if (!inner) return std::nullopt;
     return StateSize{(*inner + 2 * groups.value_or(0) * *states) * kernel, *inner * *states};
+  }
+
+  // xLSTM: a matrix, a vector and a number for each head. RWKV: five vectors, three of them in F32.
+  std::optional<StateSize> recurrent_network_state() const {
+    const auto rounded = [&](std::string_view factor) -> std::optional<std::uint64_t> {
+      constexpr std::uint64_t kMultiple = 64;
+      const Datum& times = settings_.value(factor);
+      const double real = times.real() ? *times.real() : static_cast<double>(whole(times).value_or(0));
+      const double wide = static_cast<double>(width_) * real;
+      if (!(wide > 0) || wide > static_cast<double>(kMostOfSetting)) return std::nullopt;
+      return (static_cast<std::uint64_t>(wide) + kMultiple - 1) / kMultiple * kMultiple;
+    };
+    const auto keys = rounded("qk_dim_factor"), values = rounded("v_dim_factor"),
+               count = settings_.number({"num_heads"});
+    if (keys && values && count) {
+      const std::uint64_t key = *keys / *count, value = *values / *count;
+      return StateSize{.convolution = *count * (key * value + key + 1)};
+    }
+    const std::string* const type = settings_.value("model_type").text();
+    if (type == nullptr || *type != "rwkv" || width_ == 0) return std::nullopt;
+    return StateSize{.convolution = 2 * width_, .single = 3 * width_};
   }
 
   const Settings& settings_;

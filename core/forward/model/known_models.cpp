@@ -6,6 +6,7 @@
 #include "core/base/option.h"
 #include "core/base/text.h"
 #include "core/forward/family/architecture.h"
+#include "core/forward/model/forward_model.h"
 #include "core/graph/packed/quantization.h"
 #include "embedded/models_files.h"
 
@@ -128,6 +129,26 @@ graph::MetaGraph config_graph(std::string_view config_json, const std::string& p
   if (!model.remark.empty()) graph.note(graph::Severity::warning, {}, "{}", model.remark);
   graph.logical = graph::find_logical_tensors(graph, {}).tensors;
   return graph;
+}
+
+graph::MetaGraph config_or_settings_graph(std::string_view config_json, const std::string& path,
+                                          const ForwardAssets& assets) {
+  try {
+    return config_graph(config_json, path, assets);
+  } catch (const Error& error) {
+    const ModelConfig config(config_json, path);
+    if (error.code() != ErrorCode::unsupported || !estimated_cache(config)) throw;
+    graph::MetaGraph graph;
+    graph.format = "config";
+    graph.metadata.push_back({std::string(graph::kConfigKey), std::string(config_json)});
+    const std::vector<std::string> classes = config.architectures();
+    const std::string& name = classes.empty() ? config.model_type() : classes.front();
+    graph.note(graph::Severity::error, {},
+               "the shapes of a {} are not known: its weights are missing here, {}",
+               name.empty() ? "model without 'model_type'" : safe_display(name, 60),
+               "and of its memory the cache alone is told");
+    return graph;
+  }
 }
 
 }  // namespace loadline::forward

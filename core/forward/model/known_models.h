@@ -58,5 +58,9 @@ const Preset* find_preset(std::string_view id);
 // asset's line, for a missing or absurd value; Error{unsupported} for a model_type without an asset.
 graph::MetaGraph config_graph(std::string_view config_json, const std::string& path,
                               const ForwardAssets& assets = *built_in_assets());
+// The same; of a model whose shapes are not known but whose settings tell its cache, a graph without tensors
+// and with a note of severity error.
+graph::MetaGraph config_or_settings_graph(std::string_view config_json, const std::string& path,
+                                          const ForwardAssets& assets);
 
 }  // namespace loadline::forward
