@@ -9,7 +9,9 @@
 #include "importers/formats.h"
 #include "importers/importer.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -179,6 +181,120 @@ const graph::MetaArray* find_array(const graph::MetaGraph& graph, std::string_vi
   return value == nullptr ? nullptr : std::get_if<graph::MetaArray>(value);
 }
 
+// What llama.cpp of October 2026 (build 11549) knows: kinds of vocabularies, and for those that merge bytes
+// the ways to cut texts, without which it takes "default".
+constexpr std::string_view kKinds[] = {"none", "no_vocab",  "llama",  "bert", "gpt2",  "t5",
+                                       "rwkv", "hybriddna", "gemma4", "test", "plamo2"};
+constexpr std::string_view kMergingKinds[] = {"gpt2", "hybriddna"};
+constexpr std::string_view kCuts[] = {"a.x-4.0",
+                                      "afmoe",
+                                      "bailingmoe",
+                                      "bailingmoe2",
+                                      "bloom",
+                                      "chameleon",
+                                      "chatglm-bpe",
+                                      "codeshell",
+                                      "cohere2moe",
+                                      "command-r",
+                                      "dbrx",
+                                      "deepseek-coder",
+                                      "deepseek-llm",
+                                      "deepseek-r1-qwen",
+                                      "deepseek-v3",
+                                      "default",
+                                      "exaone",
+                                      "exaone-moe",
+                                      "exaone4",
+                                      "f2llmv2",
+                                      "falcon",
+                                      "falcon-h1",
+                                      "falcon3",
+                                      "gemma4",
+                                      "gigachat",
+                                      "glm4",
+                                      "glm5",
+                                      "gpt-2",
+                                      "gpt-4o",
+                                      "gpt3-finnish",
+                                      "granite-docling",
+                                      "granite-embed-multi-311m",
+                                      "granite-embed-multi-97m",
+                                      "grok-2",
+                                      "hunyuan",
+                                      "hunyuan-dense",
+                                      "jais",
+                                      "jais-2",
+                                      "jina-de",
+                                      "jina-es",
+                                      "jina-v1-en",
+                                      "jina-v2-code",
+                                      "jina-v2-de",
+                                      "jina-v2-es",
+                                      "jina-v5-nano",
+                                      "joyai-llm",
+                                      "k2-horizon",
+                                      "kanana2",
+                                      "kimi-k2",
+                                      "kormo",
+                                      "laguna",
+                                      "lfm2",
+                                      "llada-moe",
+                                      "llama-bpe",
+                                      "llama-v3",
+                                      "llama3",
+                                      "llama4",
+                                      "megrez",
+                                      "mellum",
+                                      "mellum2",
+                                      "midm-2.0",
+                                      "minerva-7b",
+                                      "minicpm5",
+                                      "minimax-m2",
+                                      "mmbert",
+                                      "modern-bert",
+                                      "mpt",
+                                      "olmo",
+                                      "phi-2",
+                                      "pixtral",
+                                      "poro-chat",
+                                      "qwen2",
+                                      "qwen35",
+                                      "refact",
+                                      "roberta-bpe",
+                                      "sarvam-moe",
+                                      "seed-coder",
+                                      "smaug-bpe",
+                                      "smollm",
+                                      "solar-open",
+                                      "stablelm2",
+                                      "starcoder",
+                                      "superbpe",
+                                      "talkie",
+                                      "tekken",
+                                      "tiny_aya",
+                                      "trillion",
+                                      "ufakzeka",
+                                      "viking",
+                                      "whitespace",
+                                      "youtu"};
+
+bool holds(std::span<const std::string_view> list, std::string_view word) {
+  return std::ranges::find(list, word) != list.end();
+}
+
+void note_unknown_vocabulary(graph::MetaGraph& graph, const std::string& kind) {
+  constexpr std::string_view kCut = "tokenizer.ggml.pre";
+  const std::string* const cut = graph::find_text(graph, kCut);
+  if (!holds(kKinds, kind))
+    graph.note(graph::Severity::warning, {},
+               "llama.cpp refuses the file: as of October 2026 it knows no vocabulary of kind '{}'",
+               safe_display(kind, 40));
+  else if (cut != nullptr && !cut->empty() && holds(kMergingKinds, kind) && !holds(kCuts, *cut))
+    graph.note(graph::Severity::warning, {},
+               "llama.cpp refuses the file: as of October 2026 it does not know '{}', which '{}' says",
+               safe_display(*cut, 40), kCut);
+}
+
 // What kind of vocabulary there is, if only that there is none.
 void note_kind_of_vocabulary(graph::MetaGraph& graph, bool has_tokens) {
   constexpr std::string_view kKind = "tokenizer.ggml.model";
@@ -193,6 +309,8 @@ void note_kind_of_vocabulary(graph::MetaGraph& graph, bool has_tokens) {
     graph.note(graph::Severity::warning, {},
                "llama.cpp refuses a vocabulary of kind '{}' without the key 'tokenizer.ggml.tokens'",
                safe_display(*kind, 40));
+  else
+    note_unknown_vocabulary(graph, *kind);
 }
 
 // llama.cpp takes the size of a vocabulary from its list of tokens.
@@ -203,8 +321,8 @@ void note_vocabulary(graph::MetaGraph& graph) {
   if (graph::find_metadata(graph, *architecture + ".block_count") == nullptr) return;  // no model of its kind
   note_kind_of_vocabulary(graph, tokens != nullptr);
   if (tokens == nullptr) return;
-  constexpr std::string_view kScores = "tokenizer.ggml.scores", kKinds = "tokenizer.ggml.token_type";
-  for (const std::string_view key : {kScores, kKinds}) {
+  constexpr std::string_view kScores = "tokenizer.ggml.scores", kTypesOfTokens = "tokenizer.ggml.token_type";
+  for (const std::string_view key : {kScores, kTypesOfTokens}) {
     const graph::MetaArray* const list = find_array(graph, key);
     const graph::MetaType type = key == kScores ? graph::MetaType::f32 : graph::MetaType::i32;
     if (list != nullptr && list->count < tokens->count)

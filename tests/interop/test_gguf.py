@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -215,12 +216,34 @@ class Gguf(unittest.TestCase):
         return self.write(name, add)
 
     @unittest.skipIf(llama.library() is None, "xllamacpp and llama-cpp-py-sync are not installed")
+    def test_ways_to_cut_texts_that_llama_cpp_knows(self):
+        """Each of our list, and some that it does not know."""
+        listed = (pathlib.Path(__file__).parents[2] / "importers" / "gguf" / "gguf.cpp").read_text().partition("kCuts[] = {")[2].partition("}")[0]
+        known, others = re.findall('"([^"]+)"', listed), ["bert-bge", "jina-v2-en", "Qwen2", "gpt2", "unknown"]
+        self.assertGreater(len(known), 80)
+        c, ffi = llama.library()
+        how = c.llama_model_default_params()
+        how.vocab_only = True
+        for cut in [*known, *others]:
+            path = self.small_llama("cut.gguf", {"tokenizer.ggml.model": ("string", "gpt2"), "tokenizer.ggml.pre": ("string", cut),
+                                                 "tokenizer.ggml.merges": ("array", ["t 1"])})
+            model = c.llama_model_load_from_file(str(path).encode(), how)
+            with self.subTest(cut):
+                self.assertEqual(model != ffi.NULL, cut in known)
+            if model != ffi.NULL:
+                c.llama_model_free(model)
+
+    @unittest.skipIf(llama.library() is None, "xllamacpp and llama-cpp-py-sync are not installed")
     def test_what_llama_cpp_refuses_is_noted(self):
-        cases = {"as it is": {}, "more scores": {"tokenizer.ggml.scores": ("array", [0.5] * 12)}, "whole scores": {"tokenizer.ggml.scores": ("array", [1] * 10)}}
+        merging = lambda kind, **cut: {"tokenizer.ggml.model": ("string", kind), "tokenizer.ggml.merges": ("array", ["t 1"]),
+                                       **{"tokenizer.ggml." + key: ("string", value) for key, value in cut.items()}}
+        cases = {"as it is": {}, "merges": merging("gpt2"), "cut as Qwen's": merging("gpt2", pre="qwen2"), "not cut": merging("gpt2", pre=""),
+                 "by a name, unused": merging("llama", pre="nobody"), "more scores": {"tokenizer.ggml.scores": ("array", [0.5] * 12)}, "whole scores": {"tokenizer.ggml.scores": ("array", [1] * 10)}}
         refused = {"u64": {"llama.context_length": ("uint64", 32)}, "i32": {"llama.block_count": ("int32", 1)},
                    "f64": {"llama.rope.freq_base": ("float64", 1e4)}, "heads": {"llama.attention.head_count": ("uint16", 2)},
                    "epsilon": {"llama.attention.layer_norm_rms_epsilon": ("float64", 1e-5)},
                    "few scores": {"tokenizer.ggml.scores": ("array", [0.5] * 4)},
+                   "another cut": merging("gpt2", pre="nobody"), "another kind": merging("nobody"),
                    "no kind": {"tokenizer.ggml.model": None}, "a number for a kind": {"tokenizer.ggml.model": ("uint32", 1)},
                    "no tokens": dict.fromkeys(("tokenizer.ggml.tokens", "tokenizer.ggml.scores", "tokenizer.ggml.token_type")),
                    "few kinds": {"tokenizer.ggml.token_type": ("array", [1] * 4)},

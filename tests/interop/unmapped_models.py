@@ -188,4 +188,33 @@ def gemma4(path):
     file.close()
 
 
-ALL = (lfm2, openelm, jamba, falcon_h1, mamba2, qwen35, gemma4)
+def exaone4(path):
+    """A window that llama.cpp takes in models of 64 layers alone."""
+    file = File(path, "exaone4", 4, 4, 2)
+    file.heads(16)
+    file.keys.add_sliding_window(256)
+    file.keys.add_array("exaone4.attention.sliding_window_pattern", [True, True, True, False])
+    for i in range(4):
+        file.add_layer(i, post_attention_norm=(E,), post_ffw_norm=(E,))
+        file.attention(i, 4, 2, 16)
+        file.feed_forward(i)
+    file.close()
+
+
+def glm4moe(path):
+    """Its last layer predicts a further token and keeps no cache."""
+    file = File(path, "glm4moe", 3, 4, 2)
+    file.heads(16)
+    file.keys.add_rope_dimension_count(8)
+    for name, value in {"expert_count": 4, "expert_used_count": 2, "expert_shared_count": 1, "expert_feed_forward_length": 32,
+                        "leading_dense_block_count": 3, "expert_gating_func": 2, "nextn_predict_layers": 1}.items():
+        file.number(name, value)
+    for i in range(3):
+        file.add_layer(i, attn_norm=(E,), post_attention_norm=(E,))
+        file.attention(i, 4, 2, 16)
+        file.feed_forward(i)
+    file.add_layer(2, **{"nextn.eh_proj": (2 * E, E), "nextn.enorm": (E,), "nextn.hnorm": (E,), "nextn.shared_head_norm": (E,)})
+    file.close()
+
+
+ALL = (lfm2, openelm, jamba, falcon_h1, mamba2, qwen35, gemma4, exaone4, glm4moe)
