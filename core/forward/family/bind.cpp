@@ -217,12 +217,13 @@ class Binder {
     const auto known = [&](std::string_view name) {
       return std::ranges::any_of(model_.inputs, [&](const InputSpec& input) { return input.name == name; });
     };
-    for (const char* name : {"ids", "pos"})
+    // some frameworks number the positions of all sequences at once
+    for (const auto& [name, rows] : {std::pair("ids", "B"), std::pair("pos", "(one_position ?? 0) ? 1 : B")})
       if (!known(name))
         model_.inputs.push_back(
             {name,
              here_,
-             {assets::Expression::parse("B", here_), assets::Expression::parse("S", here_)},
+             {assets::Expression::parse(rows, here_), assets::Expression::parse("S", here_)},
              graph::DType::i64});
     for (const InputSpec& input : model_.inputs) new_value(input.name);
   }

@@ -59,8 +59,7 @@ def models():
         "OPT-125M": causal("OPT", {}),
         "OPT-1.3B": causal("OPT", dict(
             hidden_size=2048, word_embed_proj_dim=2048, ffn_dim=8192, num_hidden_layers=2, num_attention_heads=32)),
-        "BLOOM-560M": causal("Bloom", dict(hidden_size=1024, n_layer=2, n_head=16), attentions=("eager",), explained={
-            ("eager", "prefill"): "the scores stay while the result of the attention is added"}),
+        "BLOOM-560M": causal("Bloom", dict(hidden_size=1024, n_layer=2, n_head=16), attentions=("eager",)),
         "Qwen1.5-MoE-A2.7B": causal("Qwen2Moe", dict(
             hidden_size=2048, intermediate_size=5632, moe_intermediate_size=1408, shared_expert_intermediate_size=5632,
             num_hidden_layers=2, num_attention_heads=16, num_key_value_heads=16, num_experts=60, num_experts_per_tok=4,

@@ -119,6 +119,14 @@ class Pass:
         self.model(**given, use_cache=True, **self.options)
         return self.trace(given, given["past_key_values"], explain)
 
+    def piece(self, sequence, past, explain=False):
+        """A piece of a prompt behind `past` tokens, the last of which were a piece of the same length."""
+        few = 2
+        cache = self.model(input_ids=self.ids(few), use_cache=True, **self.options).past_key_values
+        lengthen(cache, past - few - sequence)
+        lengthen(cache, sequence)
+        return self.trace({"input_ids": self.ids(sequence), "past_key_values": cache}, cache, explain)
+
     def trace(self, arguments, cache=None, explain=False):
         if self.caches:
             arguments["use_cache"] = True
