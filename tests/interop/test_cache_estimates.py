@@ -49,6 +49,60 @@ CASES = {
 # families that Loadline describes, whose states do not grow: equal
 DESCRIBED = {"mamba": dict(state_size=8), "mamba2": dict(num_heads=8, head_dim=16, state_size=8, n_groups=1), "falcon_mamba": dict(state_size=8)}
 TOKENS = (128, 1100)
+BASE = dict(torch_dtype="bfloat16", vocab_size=1000, hidden_size=64, intermediate_size=64)
+FULL, SLIDING, LINEAR, CONV = "full_attention", "sliding_attention", "linear_attention", "conv"
+
+
+def nested(architecture, kind, **text):
+    return dict(architectures=[architecture], model_type=kind, text_config=dict(BASE, model_type=kind + "_text", **text))
+
+
+# Settings of published models: a configuration, and what its keys and values take of 32,768 tokens, by arithmetic.
+PUBLISHED = {
+    "Gemma 4 31B": (nested(
+        "Gemma4ForConditionalGeneration", "gemma4", num_hidden_layers=60, num_attention_heads=32, num_key_value_heads=16, head_dim=256,
+        global_head_dim=512, num_global_key_value_heads=4, attention_k_eq_v=True, sliding_window=1024, num_kv_shared_layers=0,
+        layer_types=([SLIDING] * 5 + [FULL]) * 10), 50 * 1024 * 2 * 16 * 256 * 2 + 10 * 32768 * 2 * 4 * 512 * 2),
+    "Gemma 4 E4B": (nested(
+        "Gemma4ForConditionalGeneration", "gemma4", num_hidden_layers=42, num_attention_heads=8, num_key_value_heads=2, head_dim=256,
+        global_head_dim=512, sliding_window=512, num_kv_shared_layers=18, layer_types=([SLIDING] * 5 + [FULL]) * 7),
+        20 * 512 * 2 * 2 * 256 * 2 + 4 * 32768 * 2 * 2 * 512 * 2),
+    "Gemma 3n E4B": (nested(
+        "Gemma3nForConditionalGeneration", "gemma3n", num_hidden_layers=35, num_attention_heads=8, num_key_value_heads=2, head_dim=256,
+        sliding_window=512, num_kv_shared_layers=15, layer_types=([SLIDING] * 4 + [FULL]) * 7),
+        4 * 32768 * 2 * 2 * 256 * 2 + 16 * 512 * 2 * 2 * 256 * 2),
+    "GLM-4.7-Flash": (dict(
+        BASE, architectures=["Glm4MoeLiteForCausalLM"], model_type="glm4_moe_lite", num_hidden_layers=47, num_attention_heads=20,
+        num_key_value_heads=20, kv_lora_rank=512, q_lora_rank=768, qk_nope_head_dim=192, qk_rope_head_dim=64, v_head_dim=256), 47 * 32768 * 576 * 2),
+    "gpt-oss 20B": (dict(
+        BASE, architectures=["GptOssForCausalLM"], model_type="gpt_oss", num_hidden_layers=24, num_attention_heads=64, num_key_value_heads=8,
+        head_dim=64, sliding_window=128, layer_types=[SLIDING, FULL] * 12), 12 * 2 * 8 * 64 * 2 * (32768 + 128)),
+    "DeciLM": (dict(
+        BASE, architectures=["DeciLMForCausalLM"], model_type="nemotron-nas", num_hidden_layers=4, num_attention_heads=32, num_key_value_heads=None,
+        block_configs=[{"attention": {"n_heads_in_group": 8, "no_op": False}}, {"attention": {"n_heads_in_group": None, "no_op": True}},
+                       {"attention": {"n_heads_in_group": 16, "no_op": False}}, {"attention": {"n_heads_in_group": None, "no_op": True}}]),
+        32768 * 2 * 2 * 2 * (4 + 2)),
+    "ChatGLM": (dict(
+        architectures=["ChatGLMForConditionalGeneration"], model_type="chatglm", torch_dtype="bfloat16", num_layers=28, hidden_size=4096, num_attention_heads=32,
+        kv_channels=128, multi_query_attention=True, multi_query_group_num=2, padded_vocab_size=1000, ffn_hidden_size=64), 28 * 32768 * 2 * 2 * 128 * 2),
+    "Step 3.5": (dict(
+        BASE, architectures=["Step3p5ForCausalLM"], model_type="step3p5", num_hidden_layers=45, num_attention_heads=64, num_attention_groups=8,
+        head_dim=128, sliding_window=512, layer_types=([FULL] + [SLIDING] * 3) * 11 + [FULL],
+        attention_other_setting=dict(attention_type=SLIDING, num_attention_heads=96, num_attention_groups=8, head_dim=128)),
+        (12 * 32768 + 33 * 512) * 2 * 8 * 128 * 2),
+    # beside states: of linear attention 48 times 3 inputs of 10,240 and 48 matrices of 128 by 128; of others no setting says how large
+    "Qwen3.5 27B": (nested(
+        "Qwen3_5ForConditionalGeneration", "qwen3_5", num_hidden_layers=64, num_attention_heads=24, num_key_value_heads=4, head_dim=256,
+        full_attention_interval=4, layer_types=([LINEAR] * 3 + [FULL]) * 16, linear_num_key_heads=16, linear_num_value_heads=48,
+        linear_key_head_dim=128, linear_value_head_dim=128, linear_conv_kernel_dim=4), 16 * 32768 * 2 * 4 * 256 * 2),
+    "Jamba 1.5 Mini": (dict(
+        BASE, architectures=["JambaForCausalLM"], model_type="jamba", num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
+        head_dim=128, attn_layer_period=8, attn_layer_offset=4), 4 * 32768 * 2 * 8 * 128 * 2),
+    "LFM2": (dict(
+        BASE, architectures=["Lfm2ForCausalLM"], model_type="lfm2", num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
+        layer_types=[CONV, CONV, FULL] * 3 + [CONV, FULL] * 3 + [CONV]), 6 * 32768 * 2 * 8 * 2 * 2),
+}
+WITH_STATES = {"Qwen3.5 27B": 0.08, "Jamba 1.5 Mini": 0.01, "LFM2": 0.12}  # which are at most so much of the rest
 # encoders and decoders: settings, each changed once
 BART = dict(d_model=64, encoder_layers=2, decoder_layers=3, encoder_attention_heads=2, decoder_attention_heads=4, encoder_ffn_dim=96,
             decoder_ffn_dim=96, vocab_size=320, max_position_embeddings=256, pad_token_id=0)
@@ -120,6 +174,26 @@ class CacheEstimates(unittest.TestCase):
             judged += 1
         self.assertGreaterEqual(judged, 12)
         self.assertGreaterEqual(len(only_settings), 10)
+
+    def test_published_settings(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name, (config, right) in PUBLISHED.items():
+            path = pathlib.Path(folder.name) / name / "config.json"
+            path.parent.mkdir()
+            path.write_text(json.dumps(config))
+            save_file({"model.embed_tokens.weight": torch.zeros(8, 8, dtype=torch.bfloat16)}, path.parent / "model.safetensors")
+            for of in (path.parent, path):
+                told = json.loads(loadline("plan", of, "--method", "staged_ring", "--seq", 1, "--past", 32767, "--json"))
+                with self.subTest(name, alone=of == path):
+                    if told["forward"]["source"] == "nothing" or "kv_bytes" not in told["forward"]:
+                        self.fail(told["forward"])
+                    least, most = told["forward"].get("kv_bytes_least", told["forward"]["kv_bytes"]), told["forward"]["kv_bytes"]
+                    if name in WITH_STATES:
+                        self.assertGreaterEqual(least, right)
+                        self.assertLessEqual(most, right * (1 + WITH_STATES[name]))
+                    else:
+                        self.assertEqual((least, most), (right, right))
 
     def test_encoders_and_decoders(self):
         folder = tempfile.TemporaryDirectory()

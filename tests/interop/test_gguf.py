@@ -196,6 +196,19 @@ class Gguf(unittest.TestCase):
         parts[1].unlink()
         self.assertEqual(inspect(parts[0])["notes"][0]["severity"], "error")
 
+    def test_two_models_of_parts_in_a_folder(self):
+        """One of them opens whole, and a note names the other."""
+        for name in ("a-Q4", "b-Q8"):
+            for i in range(2):
+                def add(writer, i=i):
+                    for key, add_key, value in (("split.no", writer.add_uint16, i), ("split.count", writer.add_uint16, 2), ("split.tensors.count", writer.add_int32, 2)):
+                        add_key(key, value)
+                    writer.add_tensor(f"{name}.{i}", numpy.zeros((2, 32), numpy.float32))
+                path = self.write(f"{name}-0000{i + 1}-of-00002.gguf", add)
+        model = inspect(path.parent)
+        self.assertEqual([tensor["name"] for tensor in model["tensors"]], ["a-Q4.0", "a-Q4.1"])
+        self.assertTrue(any("b-Q8-00001-of-00002.gguf" in note["text"] for note in model["notes"]), model["notes"])
+
     def small_llama(self, name, changed):
         """A file that llama.cpp opens, but for keys: name -> (how it is added, its value), or None to leave it out."""
         keys = {"llama.block_count": ("uint32", 1), "llama.context_length": ("uint32", 32), "llama.embedding_length": ("uint32", 32),

@@ -139,6 +139,18 @@ class Interop(unittest.TestCase):
         loadline("convert", path, self.path / "converted.safetensors", "--force", "--verify")
         return read_safetensors(self.path / "converted.safetensors")
 
+    def test_totals_of_an_index(self):
+        """transformers does not look at them."""
+        names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+        for i, name in enumerate(names):
+            save_file({f"w{i}": torch.ones(2, 3)}, self.path / name)
+        for metadata, noted in (({"metadata": {"total_size": 48}}, 0), ({"metadata": {"total_size": 48.0}}, 1), ({}, 0)):
+            with self.subTest(metadata):
+                (self.path / "model.safetensors.index.json").write_text(json.dumps({**metadata, "weight_map": {f"w{i}": name for i, name in enumerate(names)}}))
+                model = inspect(self.path)
+                self.assertEqual([tensor["name"] for tensor in model["tensors"]], ["w0", "w1"])
+                self.assertEqual([note["severity"] for note in model["notes"]], ["warning"] * noted)
+
     def test_metadata_may_be_null(self):
         header = b'{"__metadata__":null,"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
         path = self.path / "null.safetensors"

@@ -260,6 +260,15 @@ class Torch(Formats):
             torch.load(self.path / "model.pt", weights_only=True)
         self.assertIn("has not finished", loadline("inspect", self.path / "model.pt", "--json", code=1))
 
+    def test_views_that_are_no_bytes(self):
+        """A number shown 2^42 times is one number in the file; a conjugated view is not what its bytes say."""
+        path = self.save({"one": torch.ones(1).expand(1 << 30, 1 << 12), "a": torch.ones(3)})
+        shapes = {tensor["name"]: tensor["shape"] for tensor in inspect(path)["tensors"]}
+        self.assertEqual(shapes, {"one": [1 << 30, 1 << 12], "a": [3]})
+        path = self.save({"c": torch.tensor([1 + 2j, 3 - 4j]).conj(), "a": torch.ones(3)})
+        self.assertEqual([note["severity"] for note in inspect(path)["notes"]], ["error"])
+        loadline("convert", path, path.with_name("c.safetensors"), code=1)
+
     def test_names_that_are_a_tensor_and_a_dict(self):
         one, two = torch.ones(2), torch.zeros(3)
         self.both({"a": one, "a.b": two})
