@@ -681,11 +681,11 @@ TEST(PassData, a_training_step_has_lanes_of_its_own) {
   for (const PassRow& row : lane(*data, PassLane::kept).rows)
     EXPECT_TRUE(row.ops.first < training.backward && row.ops.end > training.backward);
   EXPECT_GT(lane(*data, PassLane::kept).rows.size(), 0u);
-  for (const PassRow& row : lane(*data, PassLane::gradients).rows) EXPECT_GE(row.ops.first, training.backward);
+  for (const PassRow& row : lane(*data, PassLane::gradients).rows)
+    EXPECT_GE(row.ops.first, training.backward);
   for (std::uint32_t op = 0; op < data->figures->usage.size(); ++op) {
     std::uint64_t rows = 0, curve = 0;
-    for (const PassRow& row : alive_rows(*data, op))
-      rows += row.lane == PassLane::weights ? 0 : row.bytes;
+    for (const PassRow& row : alive_rows(*data, op)) rows += row.lane == PassLane::weights ? 0 : row.bytes;
     for (const std::uint64_t bytes : data->alive[op]) curve += bytes;
     EXPECT_EQ(rows, data->figures->usage[op].passing()) << op;
     EXPECT_EQ(curve, data->figures->usage[op].passing()) << op;
