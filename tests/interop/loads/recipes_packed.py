@@ -36,16 +36,17 @@ def _gguf(model, **more):
     return transformers.AutoModelForCausalLM.from_pretrained(model, gguf_file="model.gguf", **more)
 
 
+WORDS = "what Python makes of a vocabulary is fitted to few loads"
 GGUF = ("gguf-untied.f16", "gguf-untied.q8_0", "gguf-tied.q4_0", "gguf-bpe.q8_0")
 
 
-@recipe("transformers_gguf", *GGUF, framework="transformers")
+@recipe("transformers_gguf", *GGUF, framework="transformers", reason=WORDS)
 def transformers_gguf(model):
     """from_pretrained(gguf_file=...) on the CPU"""
     return _gguf(model)
 
 
-@recipe("transformers_gguf", *GGUF, framework="transformers", flags=("--cast", "bf16"), variables=FIXED_HEAP)
+@recipe("transformers_gguf", *GGUF, framework="transformers", flags=("--cast", "bf16"), variables=FIXED_HEAP, reason=WORDS)
 def transformers_gguf_bf16(model):
     """from_pretrained(gguf_file=..., dtype=bfloat16) on the CPU, fixed mmap threshold"""
     import torch
