@@ -39,7 +39,7 @@ class ModelFolder {
   void check_place(const io::UniqueFd& fd, const std::string& path, const std::string& asked_by) const;
 
   std::filesystem::path folder_;  // as shown to the user
-  io::UniqueFd open_;             // the folder; invalid where it may be searched but not opened
+  io::UniqueFd open_;             // the folder; invalid if there are no descriptors left
   io::FolderBounds bounds_;
   bool follow_links_;
 };

@@ -40,10 +40,14 @@ std::string host_text(const load::LoadRow& row) {
 }
 
 std::string heap_text(const load::LoadRow& row) {
+  const plan::HeapRange& range = *row.host_range;
+  if (range.fixed == range.high)
+    return fmt::format("{} takes {} on the host, most of it for the objects of its tensors.", row.method->id,
+                       format_bytes(range.high));
   return fmt::format(
       "{} takes {} on the host: glibc keeps much of what the load frees. With MALLOC_MMAP_THRESHOLD_=131072 "
       "in its environment it takes {}.",
-      row.method->id, host_text(row), format_bytes(row.peaks[plan::index(plan::Space::host)].bytes));
+      row.method->id, host_text(row), format_bytes(range.fixed));
 }
 
 std::string over_text(const load::BudgetVerdict& verdict) {

@@ -25,9 +25,11 @@ namespace {
 
 constexpr std::array<AllocatorRow, 9> kAllocators = {{
     {"heap", AllocatorModel::heap,
-     "the bytes requested, and what the heap of a process keeps of them that starts as most do", true, false},
+     "the bytes requested, with what glibc's heap keeps in a process that is started without settings", true,
+     false},
     {"exact", AllocatorModel::exact, "exactly the bytes requested", true, true},
-    {"fixed", AllocatorModel::exact, "the same: so it is where MALLOC_MMAP_THRESHOLD_ is set", true, false},
+    {"fixed", AllocatorModel::exact, "as exact: what a process takes with MALLOC_MMAP_THRESHOLD_=131072",
+     true, false},
     {"torch", AllocatorModel::torch,
      "device memory by PyTorch's caching allocator: multiples of 512 bytes from segments of 2 and 20 MiB",
      true, true},
@@ -110,6 +112,7 @@ std::uint32_t MallocHeap::arena_of(std::uint32_t thread) {
   const auto [known, is_new] = arena_of_.try_emplace(thread, static_cast<std::uint32_t>(arenas_.size()));
   if (!is_new) return known->second;
   Arena& arena = arenas_.emplace_back();
+  arena.number = known->second;
   arena.main = thread == 0;
   if (!arena.main) return known->second;
   arena.heaps.push_back({.base = kMainBase, .first = kMainBase});
@@ -236,7 +239,7 @@ bool MallocHeap::open_heap(Arena& arena, std::uint64_t bytes) {
   reserved_ += heap.bytes;
   arena.top = heap.first;
   arena.top_bytes = heap.bytes - (heap.first - base);
-  Chunk head{heap.first, kUnit, static_cast<std::int32_t>(&arena - arenas_.data())};
+  Chunk head{heap.first, kUnit, static_cast<std::int32_t>(arena.number)};
   touch(head, 0);
   const Heap& opened = arena.heaps.back();
   if (arena.heaps.size() == 1 || opened.old_top_bytes < 2 * kLeastChunk) return true;

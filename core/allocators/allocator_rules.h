@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <map>
 #include <optional>
@@ -42,6 +43,8 @@ class MallocHeap {
     bool mapped() const { return arena == kMapped; }
   };
   MallocHeap() = default;
+  MallocHeap(const MallocHeap&) = delete;  // free chunks point into lists
+  MallocHeap& operator=(const MallocHeap&) = delete;
   explicit MallocHeap(Rules rules)
       : threshold_(rules.threshold),
         trim_(rules.threshold > kLeastThreshold ? 2 * rules.threshold : kLeastThreshold),
@@ -76,6 +79,7 @@ class MallocHeap {
     std::optional<std::list<std::uint64_t>::iterator> unsorted = {};  // not yet in `by_size`
   };
   struct Arena {
+    std::uint32_t number = 0;
     bool main = false;
     std::vector<Heap> heaps = {};
     std::uint64_t top = 0, top_bytes = 0;
@@ -111,7 +115,7 @@ class MallocHeap {
   void touch(Chunk& chunk, std::uint64_t bytes);
   static Heap& heap_at(Arena& arena, std::uint64_t address);
 
-  std::vector<Arena> arenas_;
+  std::deque<Arena> arenas_;                         // which stay where they are
   std::map<std::uint32_t, std::uint32_t> arena_of_;  // by thread
   std::map<std::uint32_t, Cache> caches_;            // by thread
   std::uint64_t next_range_ = std::uint64_t{1} << 44;

@@ -96,8 +96,9 @@ void SourceFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
 void SourceFile::will_read(std::uint64_t offset, std::uint64_t bytes) const {
   if (!fd_ || bytes == 0 || offset >= size_) return;
   const std::uint64_t last = offset + std::min(bytes, size_ - offset) - 1;
-  // a call for what the page cache holds already looks up each of its pages
-  if (!is_cached(fd_.get(), base_ + offset) || !is_cached(fd_.get(), base_ + last))
+  // A call for what the page cache holds already looks up each of its pages. Of a short range its ends tell.
+  constexpr std::uint64_t kShort = 256 << 10;
+  if (bytes > kShort || !is_cached(fd_.get(), base_ + offset) || !is_cached(fd_.get(), base_ + last))
     ::posix_fadvise(fd_.get(), static_cast<off_t>(base_ + offset), static_cast<off_t>(bytes),
                     POSIX_FADV_WILLNEED);
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <functional>
 #include <queue>
 #include <random>
@@ -87,7 +88,7 @@ void AllocatorBooks::alloc(BlockId id, const Block& block) {
     return note(block.space, torch_.reserved());
   }
   if (model_ == allocators::AllocatorModel::malloc && block.space == Space::host) {
-    state.chunk = heap_.allocate(block.bytes, kTorchHostAlignment);
+    state.chunk = heap_.allocate(block.bytes, kTorchHostAlignment, 0, false);
     return note(block.space, heap_.reserved());
   }
   if (model_ == allocators::AllocatorModel::vulkan && block.bytes > 0 &&
@@ -175,8 +176,17 @@ std::uint64_t unreused_heap_peak(const Plan& plan) {
 
 namespace {
 
-constexpr std::size_t kMostReplayed = 20'000;       // blocks
-constexpr std::uint64_t kMostThreshold = 32 << 20;  // glibc's DEFAULT_MMAP_THRESHOLD_MAX
+constexpr std::size_t kMostReplayed = 20'000;  // blocks
+constexpr std::size_t kMostEvents = 80'000;
+constexpr std::uint64_t kAligning = 128;  // what a request for 64 aligned bytes asks for besides
+
+// The size from which requests are mapped once a mapping with that many bytes was freed; 0: it does not rise.
+// The next request of the same size comes from the heap.
+std::uint64_t threshold_after(std::uint64_t bytes) {
+  constexpr std::uint64_t kMost = 32 << 20, kPage = 4096, kLead = 48;  // glibc's DEFAULT_MMAP_THRESHOLD_MAX
+  const std::uint64_t mapped = align_up(bytes + kAligning, kPage) - kLead;
+  return mapped <= kMost ? mapped : 0;
+}
 
 // Requests to malloc that PyTorch makes for a tensor besides its bytes, and Python for its wrapper.
 constexpr std::array<std::uint64_t, 7> kHostObjects = {96, 80, 29, 176, 24, 184, 24};
@@ -204,7 +214,10 @@ class HeapReplay {
     peak_ = std::max(peak_, heap_.resident());
   }
 
-  void free(std::size_t at) { release(pieces_[at]); }
+  void free(std::size_t at) {
+    assert(at < pieces_.size() && "a block that was never allocated");
+    release(pieces_[at]);
+  }
 
   std::uint64_t peak() const { return peak_; }
   std::uint64_t reserved() const { return heap_.reserved(); }
@@ -245,7 +258,7 @@ class HeapReplay {
 HeapForecast::HeapForecast(HeapUse use)
     : use_(std::move(use)), threshold_(use_.threshold), mappings_(mappings()) {
   for (const std::uint64_t bytes : use_.built_empty)
-    if (bytes <= kMostThreshold) threshold_ = std::max(threshold_, bytes);
+    threshold_ = std::max(threshold_, threshold_after(bytes));
   most_committed_ = mappings_.bytes;
 }
 
@@ -278,18 +291,18 @@ void HeapForecast::take(std::span<const Block> blocks, std::span<const Step> ste
     const Block& block = blocks[at];
     if (step.verb == Verb::copy || !counts(block)) continue;
     const bool free = step.verb == Verb::free;
-    too_many_ |= events_.size() >= 4 * kMostReplayed;
+    too_many_ |= events_.size() >= kMostEvents;
     if (!too_many_ && !use_.fixed) events_.push_back({step.block, 0, free});
     if (block.space == Space::page_cache) map(mappings_, block, free);
     if (block.space == Space::host && !free) {
-      is_mapped_[at] = block.bytes >= threshold_;
+      is_mapped_[at] = block.bytes + kAligning >= threshold_;
       fuses_ |= use_.workers > 0 && !block.storage;
       live_ += block.bytes;
       (is_mapped_[at] ? mapped_ : heap_) += block.bytes;
     } else if (block.space == Space::host) {
       live_ -= block.bytes;
       if (is_mapped_[at]) mapped_ -= block.bytes;
-      if (is_mapped_[at] && block.bytes <= kMostThreshold) threshold_ = std::max(threshold_, block.bytes);
+      if (is_mapped_[at]) threshold_ = std::max(threshold_, threshold_after(block.bytes));
     }
     most_live_ = std::max(most_live_, live_);
     most_kept_ = std::max(most_kept_, heap_ + mapped_);
@@ -297,17 +310,26 @@ void HeapForecast::take(std::span<const Block> blocks, std::span<const Step> ste
   }
 }
 
+std::uint64_t HeapForecast::built_bytes() const {
+  if (use_.fixed || use_.built_empty.empty()) return 0;
+  if (use_.built_empty.size() <= kMostReplayed) return HeapReplay(use_, 1).reserved();
+  std::uint64_t all = 0;
+  for (const std::uint64_t bytes : use_.built_empty) all += threshold_after(bytes) > 0 ? bytes : 0;
+  return all;
+}
+
 HeapFigures HeapForecast::finish(std::span<const Block> blocks) const {
   constexpr std::uint64_t kPhases = 4, kManyBlocks = 1'000, kStack = 8 << 20;
-  constexpr double kSame = 1.02, kScattered = 1.06, kWidest = 1.5;
+  // kLeastScattered: so much was measured of thousands of small tensors, where the replay finds less
+  constexpr double kSame = 1.02, kScattered = 1.06, kWidest = 1.5, kLeastScattered = 1.7;
   const auto times = [](double factor, std::uint64_t bytes) {
     return static_cast<std::uint64_t>(factor * static_cast<double>(bytes));
   };
   const std::uint64_t objects = use_.object_bytes, exact = most_live_ + objects,
                       beside = objects + kStack * use_.workers;
   const bool keeps = most_kept_ > times(kSame, most_live_) || (fuses_ && !too_many_);
-  if (use_.fixed || !keeps) return {{exact, exact}, most_committed_ + beside};
-  if (too_many_) return {{exact, most_kept_ + objects}, most_committed_ + beside};
+  if (use_.fixed || !keeps) return {{exact, exact, exact}, most_committed_ + beside + built_bytes()};
+  if (too_many_) return {{exact, most_kept_ + objects, exact}, most_committed_ + beside + built_bytes()};
   HeapFigures most;
   const auto look = [&](const Events& events, std::uint64_t phase) {
     const HeapFigures found = replay(blocks, events, phase);
@@ -323,11 +345,12 @@ HeapFigures HeapForecast::finish(std::span<const Block> blocks) const {
       for (const std::uint32_t seed : {1u, 2u}) look(by_workers(blocks, spread, seed), 1 + other++ % kPhases);
   for (const Events& order : earlier_fusions(blocks, events)) look(order, 1 + other++ % kPhases);
   most.committed += beside;
-  const std::uint64_t peak = most.resident.high;
-  const bool scattered = use_.scattered || use_.workers > 1;
-  most.resident = {peak + objects, peak + objects};
+  std::uint64_t peak = most.resident.high;
+  most.resident = {peak + objects, peak + objects, exact};
   if (peak <= times(kSame, most_live_)) return most;
-  most.resident.high = (scattered ? times(kScattered, peak) : peak) + objects;
+  if (use_.scattered || use_.workers > 1) peak = times(kScattered, peak);
+  if (use_.scattered) peak = std::max(peak, times(kLeastScattered, most_live_));
+  most.resident.high = peak + objects;
   most.resident.low = std::max(exact, times(1 / kWidest, most.resident.high));
   return most;
 }
@@ -408,6 +431,7 @@ std::vector<HeapForecast::Events> HeapForecast::earlier_fusions(std::span<const 
   // what follows goes to a device
   const auto end = std::ranges::find_if(
       events, [&](const Event& event) { return blocks[graph::index(event.block)].space == Space::device; });
+  Events rest(end, events.end());
   for (const Event& event : std::span(events.begin(), end)) {
     const Block& block = blocks[graph::index(event.block)];
     if (block.storage && !event.free) {
@@ -422,6 +446,13 @@ std::vector<HeapForecast::Events> HeapForecast::earlier_fusions(std::span<const 
     groups.back().needs = std::max(groups.back().needs, place[graph::index(event.block)]);
     if (is_stack) event.free ? --stacks : ++stacks;
   }
+  // what follows the last group that takes storages together is a pass
+  while (!groups.empty() && groups.back().needs == 0) {
+    rest.insert(rest.begin(), groups.back().events.begin(), groups.back().events.end());
+    groups.pop_back();
+  }
+  for (std::size_t i = 1; i < groups.size(); ++i)
+    groups[i].needs = std::max(groups[i].needs, groups[i - 1].needs);
   std::vector<Events> orders;
   constexpr std::size_t kMostAhead = 2;
   for (std::size_t ahead = 0; groups.size() > 1 && ahead <= kMostAhead; ++ahead) {
@@ -433,7 +464,7 @@ std::vector<HeapForecast::Events> HeapForecast::earlier_fusions(std::span<const 
       order.insert(order.end(), groups[i].events.begin(), groups[i].events.end());
     }
     for (; next < brought.size(); ++next) order.push_back(brought[next]);
-    order.insert(order.end(), end, events.end());
+    order.insert(order.end(), rest.begin(), rest.end());
   }
   return orders;
 }
@@ -442,7 +473,7 @@ HeapFigures HeapForecast::replay(std::span<const Block> blocks, const Events& ev
                                  std::uint64_t phase) const {
   HeapReplay heap(use_, phase);
   Mappings files = mappings();
-  std::uint64_t committed = files.bytes;
+  std::uint64_t committed = files.bytes + heap.reserved();
   for (const Event& event : events) {
     const std::size_t at = graph::index(event.block);
     if (blocks[at].space == Space::page_cache)

@@ -93,6 +93,7 @@ struct HeapUse {
 // Bytes of memory that is resident at the peak.
 struct HeapRange {
   std::uint64_t low = 0, high = 0;
+  std::uint64_t fixed = 0;  // where MALLOC_MMAP_THRESHOLD_ is set: the blocks, and the objects besides
   bool operator==(const HeapRange&) const = default;
 };
 struct HeapFigures {
@@ -141,6 +142,8 @@ class HeapForecast {
   // The events that workers do, and in `rest` those of the main thread after them.
   std::vector<Item> worker_items(std::span<const Block> blocks, Events& rest) const;
   Events by_workers(std::span<const Block> blocks, double spread, std::uint32_t seed) const;
+  // Bytes that the system counts for the heap once parameters were built empty.
+  std::uint64_t built_bytes() const;
   std::vector<Events> earlier_fusions(std::span<const Block> blocks, const Events& events) const;
 
   HeapUse use_;

@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#include <gnu/libc-version.h>
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -182,7 +183,8 @@ std::uint64_t real_peak(const std::vector<Request>& requests, std::uint64_t thre
   const pid_t child = ::fork();
   if (child == 0) {
     // the threshold moves on its own only where nobody has set it: freeing a mapping raises it
-    std::free(std::malloc(threshold));
+    void* volatile mapping = std::malloc(threshold);
+    std::free(mapping);
     std::vector<void*> blocks(requests.size());
     const std::uint64_t start = io::read_process_memory().rss_anon;
     std::uint64_t most = start;
@@ -207,16 +209,17 @@ std::uint64_t real_peak(const std::vector<Request>& requests, std::uint64_t thre
 }
 
 // The hole that a freed tensor leaves is too small for the next of its size, so that a load of one tensor at
-// a time keeps nearly all that it freed. A later glibc that mends this fails here, and is to be named then.
+// a time keeps nearly all that it freed, before glibc 2.39.
 TEST(MallocHeap, KeepsStreamedTensorsAsGlibcDoes) {
   constexpr std::uint64_t kMiB = 1 << 20, kThreshold = 2 * kMiB;
+  const bool joins = std::atof(gnu_get_libc_version()) > 2.385;
   const std::vector<std::vector<std::uint64_t>> loads = {
       std::vector<std::uint64_t>(40, kMiB),
       std::vector<std::uint64_t>(12, 9 * kMiB),
       {9 * kMiB, 24 * kMiB, 9 * kMiB, 24 * kMiB, 9 * kMiB, 24 * kMiB, 9 * kMiB, 48 * kMiB, 48 * kMiB}};
   for (const std::vector<std::uint64_t>& sizes : loads) {
     const std::vector<Request> requests = streamed_tensors(sizes, 2064);
-    allocators::MallocHeap heap({.threshold = kThreshold});
+    allocators::MallocHeap heap({.threshold = kThreshold, .remainders_join = joins});
     std::vector<allocators::MallocHeap::Chunk> chunks(requests.size());
     std::uint64_t most = 0;
     for (const Request& request : requests)
@@ -233,7 +236,7 @@ TEST(MallocHeap, KeepsStreamedTensorsAsGlibcDoes) {
     EXPECT_NEAR(static_cast<double>(most), static_cast<double>(real),
                 0.02 * static_cast<double>(real) + largest)
         << sizes.size() << " tensors";
-    EXPECT_GT(most, 2 * *std::ranges::max_element(sizes) - kMiB) << sizes.size() << " tensors";
+    if (!joins) EXPECT_GT(most, 2 * *std::ranges::max_element(sizes) - kMiB) << sizes.size() << " tensors";
   }
 }
 #endif

@@ -34,6 +34,7 @@ const std::vector<std::pair<std::string_view, std::string>>& other_values() {
       {"memory", "unified"},
       {"device_budget", "6GiB"},
       {"host_budget", "7GiB"},
+      {"commit_limit", "8GiB"},
       {"reserve", "10%"},
       {"page_cache_budget", "1GiB"},
       {"require_peak", "5GiB"},

@@ -39,8 +39,8 @@ Json spaces_json(const plan::PerSpace<std::uint64_t>& bytes) {
 Json fits_json(const load::LoadRow& row, const load::BoundRequest& bound) {
   const load::Budget& budget = bound.memory.budget;
   const load::BudgetVerdict& verdict = row.verdict;
-  const bool host_risk = verdict.at_risk > 0 && verdict.host_high > verdict.host_peak;
-  const bool unified_risk = verdict.at_risk > 0 && verdict.unified_high > verdict.unified_peak;
+  const bool host_risk = budget.host && verdict.host_high > *budget.host;
+  const bool unified_risk = budget.unified && verdict.unified_high > *budget.unified;
   const bool whole = !row.incomplete;
   Json json = {{"host", budget.host ? Json(whole && verdict.host_fits && !host_risk) : Json()},
                {"device", budget.device ? Json(whole && verdict.device_fits) : Json()}};

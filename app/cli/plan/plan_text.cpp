@@ -254,8 +254,9 @@ std::string risk_text(const PlanDisplay& view) {
       text += fmt::format("{} needs {} to {} on the host: glibc may keep freed memory.\n", row.method->id,
                           format_bytes(verdict.risk_low), format_bytes(verdict.risk_high));
   }
-  const bool ranges = std::ranges::any_of(
-      view.answer().rows, [](const load::LoadRow& row) { return row.host_range.has_value(); });
+  const bool ranges = std::ranges::any_of(view.answer().rows, [](const load::LoadRow& row) {
+    return row.host_range && row.host_range->low < row.host_range->high;
+  });
   if (text.empty() && ranges && view.request().allocator == allocators::AllocatorModel::heap)
     text = "A host peak with two ends: glibc keeps much of what a load frees (loadline help planning).\n";
   return text;

@@ -91,6 +91,7 @@ std::string short_verdict(const Ui& ui, const load::LoadRow& row, const load::Bu
   add(verdict.device_fits, one ? "" : "device", verdict.device_over);
   add(verdict.host_fits, one ? "" : "host", verdict.host_over);
   add(verdict.unified_fits, "", verdict.unified_over);
+  add(verdict.committed_over == 0, "commit charge", verdict.committed_over);
   if (words.starts_with(' ')) words.erase(0, 1);
   constexpr std::string_view kFirst = ": ";
   const float left = room - text_width(words) - text_width(kFirst);
@@ -196,7 +197,7 @@ void row_card(const Document& document, const Ui& ui, const load::LoadRow& row) 
       peak(capitalized(plan::space_title(space)), row.peaks[plan::index(space)]);
     if (document.load.comparison.value()->answer.bound->memory.kind == plan::MemoryKind::unified)
       peak("Unified peak", row.deciding_peak);
-    if (row.host_range) paragraph(ui, report::heap_text(row), ui.theme->muted);
+    if (row.host_range && row.host_range->fixed > 0) paragraph(ui, report::heap_text(row), ui.theme->muted);
     if (row.reserved)
       muted(ui, fmt::format("The allocator reserves {} on the device, {} on the host",
                             format_bytes((*row.reserved)[plan::index(plan::Space::device)]),

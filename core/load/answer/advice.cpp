@@ -19,7 +19,7 @@ namespace loadline::load {
 namespace {
 
 std::uint64_t over(const BudgetVerdict& verdict) {
-  return capped_add(capped_add(verdict.device_over, verdict.host_over),
+  return capped_add(capped_add(capped_add(verdict.device_over, verdict.host_over), verdict.committed_over),
                     capped_add(verdict.unified_over, verdict.at_risk));
 }
 

@@ -358,11 +358,14 @@ std::optional<std::uint64_t> room_of(const Projection& projection, const Budget&
   const auto leave = [&](const std::optional<std::uint64_t>& limit, std::uint64_t taken) {
     if (limit) room = std::min(room, *limit - std::min(*limit, taken));
   };
+  // what the heap keeps of blocks that the load has freed
+  const std::uint64_t kept = verdict.host_high - std::min(verdict.host_high, verdict.host_peak);
   if (on_host)
-    leave(budget.host, host);
+    leave(budget.host, capped_add(host, kept));
   else
     leave(budget.device, device);
-  leave(budget.unified, held);
+  leave(budget.unified, capped_add(held, on_host ? kept : 0));
+  if (on_host) leave(budget.committed, verdict.committed);
   return room;
 }
 

@@ -10,7 +10,6 @@
 #include "core/plan/reserved_memory.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -124,39 +123,53 @@ class TwoTakers final : public plan::StepTaker {
   plan::HeapForecast* const second_;
 };
 
+// Whether the request says that freed memory goes back, or simulates the host's memory in another way.
 bool heap_is_fixed(const BoundRequest& bound) {
-  return bound.request.allocator == allocators::AllocatorModel::exact;
+  using allocators::AllocatorModel;
+  const AllocatorModel model = bound.request.allocator;
+  return model == AllocatorModel::exact || model == AllocatorModel::malloc || model == AllocatorModel::arena;
 }
 
-// The files that torch and safetensors map. They stay mapped while a parameter is a view of them, and in
-// transformers 5 until all weights are there.
-void set_files(plan::HeapUse& use, const graph::MetaGraph& graph, const Method& method,
-               const BoundRequest& bound) {
-  const bool stay = method.traits.heap == Heap::transformers_v5 ||
-                    (method.traits.heap == Heap::torch && method.traits.views),
-             views = method.traits.views && !bound.cast_of(method) && !bound.placement.leaves_on_disk(),
-             on_host = method.traits.heap == Heap::transformers_v4;  // all of them at first
-  use.files.resize(graph.files.size());
-  for (std::size_t i = 0; i < graph.files.size(); ++i) use.files[i] = {graph.files[i].bytes, false};
-  for (const graph::Storage& storage : graph.storages)
-    use.file_of.push_back(static_cast<std::uint32_t>(graph::index(storage.file)));
+// By storage: whether the parameter of it stays a view of its mapped file.
+std::vector<bool> stay_views(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound) {
+  std::vector<bool> stay(graph.storages.size(), false);
   const bool pickled =
       is_pickled(graph) && method.traits.heap == Heap::accelerate;  // which reads those whole
+  if (!method.traits.views || pickled || bound.placement.leaves_on_disk()) return stay;
+  std::vector<std::optional<plan::Cast>> casts(graph.storages.size());
+  if (const auto cast = bound.cast_of(method)) casts = storage_casts(graph, *cast);
+  for (const graph::StorageId id : used_storages(graph))
+    stay[graph::index(id)] = !casts[graph::index(id)] && bound.placement.of(id) == Home::host;
+  return stay;
+}
+
+// The files that torch and safetensors map, or the shards that the request takes for them. They stay mapped
+// while a parameter is a view of them, and in transformers 5 until all weights are there.
+void set_files(plan::HeapUse& use, const graph::MetaGraph& graph, const Method& method,
+               const BoundRequest& bound) {
+  if (is_pickled(graph) && method.traits.heap == Heap::accelerate) return;  // it reads those whole
+  const bool stay = method.traits.heap == Heap::transformers_v5 ||
+                    (method.traits.heap == Heap::torch && method.traits.views),
+             at_first = method.traits.heap == Heap::transformers_v4;  // on the host, all of them
+  const std::vector<bool> views = stay_views(graph, method, bound);
+  use.file_of = shards_of(graph, bound.request.shard_bytes);
+  for (const std::uint32_t file : use.file_of)
+    use.files.resize(std::max<std::size_t>(use.files.size(), file + 1));
   for (const graph::StorageId id : used_storages(graph)) {
-    const std::size_t file = graph::index(graph.storage(id).file);
-    if (file >= use.files.size() || pickled) continue;
-    use.files[file].stays |= stay || (views && (on_host || bound.placement.of(id) == Home::host));
+    plan::HeapUse::MappedFile& file = use.files[use.file_of[graph::index(id)]];
+    file.bytes += graph.storage(id).stored_bytes;
+    file.stays |=
+        stay || views[graph::index(id)] || (at_first && method.traits.views && !bound.cast_of(method));
   }
 }
 
-// What the method's framework does to the heap; nothing if the heap is not asked for, or its own.
+// What the method's framework does to the heap; nothing if it is not understood.
 std::optional<plan::HeapUse> heap_use(const graph::MetaGraph& graph, const Method& method,
                                       const BoundRequest& bound) {
   // where imports leave the threshold: measured with torch 2.13, transformers 5.23 and accelerate 1.15
   constexpr std::uint64_t kTorch = 962'560, kTransformers = 1'925'120;
   // host memory of modules, parameters and wrappers, for each tensor: measured with 300 to 3,600 tensors
   constexpr std::uint64_t kTorchObjects = 5 << 10, kAccelerateObjects = 9'523, kTransformersObjects = 10'854;
-  if (allocators::reserves(bound.request.allocator)) return std::nullopt;
   const std::vector<graph::StorageId> storages = used_storages(graph);
   plan::HeapUse use{.threshold = kTransformers};
   use.fixed = heap_is_fixed(bound);
@@ -176,7 +189,8 @@ std::optional<plan::HeapUse> heap_use(const graph::MetaGraph& graph, const Metho
     case Heap::accelerate:
       use.scattered = true;
       use.object_bytes = kAccelerateObjects * storages.size();
-      for (const graph::StorageId id : storages) use.built_empty.push_back(graph.storage(id).bytes);
+      for (const graph::StorageId id : storages)
+        if (const std::uint64_t bytes = graph.storage(id).bytes; bytes > 0) use.built_empty.push_back(bytes);
       break;
   }
   set_files(use, graph, method, bound);
@@ -193,20 +207,17 @@ bool tells_more(std::uint64_t bytes, std::uint64_t requested) {
 // cache holds around it: an aligned window of 64 KiB (fault_around_bytes).
 std::uint64_t pages_of_views(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound) {
   constexpr std::uint64_t kWindow = 64 << 10;
-  const bool pickled =
-      is_pickled(graph) && method.traits.heap == Heap::accelerate;  // which reads those whole
-  if (method.traits.heap == Heap::own || !method.traits.views || pickled || bound.cast_of(method) ||
-      bound.placement.all_on_device() || bound.placement.leaves_on_disk())
-    return 0;
-  std::set<std::pair<std::uint32_t, std::uint64_t>> windows;
+  if (method.traits.heap == Heap::own || !method.traits.views || bound.placement.all_on_device()) return 0;
+  std::vector<std::pair<std::size_t, std::uint64_t>> windows;
+  const std::vector<bool> views = stay_views(graph, method, bound);
+  for (std::size_t i = 0; i < graph.storages.size(); ++i)
+    if (const std::size_t file = graph::index(graph.storages[i].file); views[i] && file < graph.files.size())
+      windows.emplace_back(file, graph.storages[i].offset / kWindow);
+  std::ranges::sort(windows);
+  windows.erase(std::ranges::unique(windows).begin(), windows.end());
   std::uint64_t bytes = 0;
-  for (const graph::StorageId id : used_storages(graph)) {
-    const graph::Storage& storage = graph.storage(id);
-    if (bound.placement.of(id) != Home::host || graph::index(storage.file) >= graph.files.size()) continue;
-    const std::uint64_t window = storage.offset / kWindow;
-    if (windows.emplace(graph::index(storage.file), window).second)
-      bytes += std::min(kWindow, graph.file(storage.file).bytes - window * kWindow);
-  }
+  for (const auto& [file, window] : windows)
+    bytes += std::min(kWindow, graph.files[file].bytes - window * kWindow);
   return bytes;
 }
 
@@ -351,10 +362,12 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
   if (const std::optional<BoundRequest> own = as_called(graph, method, bound))
     return project(graph, method, std::move(order), storages, *own, progress, pass, std::move(used), keep);
   check_training(graph, method, bound, pass);
-  if (bound.request.commit_limit && method.traits.heap == Heap::own)
-    throw Error(ErrorCode::unsupported,
-                "{}: what it commits is not known; it is for methods of PyTorch, transformers and accelerate",
-                method.id);
+  if (bound.request.commit_limit && method.traits.heap == Heap::own) {
+    std::string known;
+    for (const Method& other : methods())
+      if (other.traits.heap != Heap::own) known.append(known.empty() ? "" : ", ").append(other.id);
+    throw Error(ErrorCode::unsupported, "{}: what it commits is not known; it is for {}", method.id, known);
+  }
   Projection projection;
   projection.method = &method;
   projection.order = std::move(order);
@@ -377,8 +390,9 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
   if (heap) {
     const plan::HeapFigures figures = heap->finish(projection.plan.blocks);
     projection.committed = figures.committed;
-    if (!heap_is_fixed(bound) && tells_more(figures.resident.high, host))
-      projection.host_range = figures.resident;
+    const bool other = bound.request.allocator == allocators::AllocatorModel::malloc ||
+                       bound.request.allocator == allocators::AllocatorModel::arena;
+    if (!other && tells_more(figures.resident.high, host)) projection.host_range = figures.resident;
     const std::uint64_t pages = projection.timeline.peaks[plan::index(plan::Space::page_cache)].bytes;
     if (const std::uint64_t viewed = pages_of_views(graph, method, bound); tells_more(viewed, pages))
       projection.pages_of_views = viewed;
@@ -486,9 +500,19 @@ BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
     const auto counted = projection.timeline.reserved_peak
                              ? (*projection.timeline.reserved_peak)[plan::index(plan::Space::host)]
                              : projection.timeline.peaks[plan::index(plan::Space::host)].bytes;
-    const std::uint64_t more = projection.host_range->high - std::min(projection.host_range->high, counted);
-    verdict.host_high += more;
-    verdict.unified_high += more;
+    const auto more = [&](std::uint64_t bytes) { return bytes - std::min(bytes, counted); };
+    const std::uint64_t least = more(projection.host_range->low), most = more(projection.host_range->high);
+    verdict.host_high += most;
+    verdict.unified_high += most;
+    const auto raise = [&](std::uint64_t& peak, const std::optional<std::uint64_t>& limit, bool& fits,
+                           std::uint64_t& over) {
+      peak += least;
+      if (!limit || peak <= *limit) return;
+      fits = false;
+      over = std::max(over, peak - *limit);
+    };
+    raise(verdict.host_peak, budget.host, verdict.host_fits, verdict.host_over);
+    raise(verdict.unified_peak, budget.unified, verdict.unified_fits, verdict.unified_over);
   }
   verdict.committed = projection.committed.value_or(0);
   if (budget.committed && verdict.committed > *budget.committed)
