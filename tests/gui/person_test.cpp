@@ -488,7 +488,7 @@ TEST_F(AtTheWindow, finds_operators_goes_inside_and_out_again_and_takes_other_pi
     return !workspace().busy() && document().forward.graph() != nullptr && side("height") == pixels;
   };
   person_.press("ctrl+z");
-  SOON(height_is(224) && person_.sees("Undid: side height of pictures 64"));
+  SOON(height_is(224) && person_.sees("Undid: side height of pictures 64, side width of pictures 224"));
   person_.press("ctrl+shift+z");
   SOON(height_is(64));
   person_.click("Usual");
