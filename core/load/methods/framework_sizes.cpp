@@ -143,6 +143,13 @@ std::vector<bool> delegated_storages(const graph::MetaGraph& graph) {
   return delegated;
 }
 
+std::uint64_t python_vocabulary_bytes(const graph::MetaGraph& graph) {
+  constexpr std::uint64_t kToken = 3180, kMerge = 2300;
+  const auto tokens = checked_mul(array_count(graph, "tokenizer.ggml.tokens"), kToken);
+  const auto merges = checked_mul(array_count(graph, "tokenizer.ggml.merges"), kMerge);
+  return tokens && merges ? checked_add(*tokens, *merges).value_or(0) : 0;
+}
+
 std::vector<std::optional<plan::Cast>> unpacking_casts(const graph::MetaGraph& graph, graph::DType type) {
   std::vector<std::optional<plan::Cast>> casts(graph.storages.size());
   for (const graph::Tensor& tensor : graph.tensors) {

@@ -444,7 +444,7 @@ constexpr std::array<Method, 51> kMethods = {{
      {.casts = true, .own_type = OwnType::configured, .offloads = true, .shards = true, .views = true, .heap = Heap::transformers_v5}},
     {"transformers_gguf", "from_pretrained(gguf_file=...) on the host: blocks become numbers",
      [](Sizes s) {
-       return law(host(12 * s.vocabulary + s.unpacked + s.largest_unpacked_f32, {{s.cast, s.largest_unpacked_f32, kMore}}),
+       return law(host(14 * s.vocabulary + s.unpacked + s.largest_unpacked_f32, {{s.cast, s.largest_unpacked_f32, kMore}}),
                   page_cache(s.weights));
      },
      load_transformers_gguf,

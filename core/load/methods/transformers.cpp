@@ -1,6 +1,5 @@
 // Transformers 4 and 5, GGUF files in it, accelerate, peft.
 
-#include "core/base/checked_arithmetic.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/load/methods/builder.h"
@@ -409,9 +408,8 @@ plan::Plan load_transformers_gguf(MethodBuilder& b) {
   const auto make = [&](graph::StorageId id, std::uint64_t bytes, plan::BlockUse use) {
     return plan::alloc(b.plan(), bytes, plan::Space::host, use, id);
   };
-  // Python holds each length, word and number of the vocabulary as an array: about twelve times what
-  // llama.cpp takes, fitted to loads with 32,000 tokens, and with 128,256 and 280,147 merges.
-  const std::uint64_t vocabulary = checked_mul(std::uint64_t{12}, vocabulary_bytes(b.graph())).value_or(0);
+  // Python holds each length, word and number of the vocabulary as an array
+  const std::uint64_t vocabulary = python_vocabulary_bytes(b.graph());
   std::vector<plan::BlockId> held;
   if (vocabulary > 0)
     held.push_back(make_fused(b, plan::Space::host, "vocabulary", vocabulary, plan::BlockUse::temporary));
