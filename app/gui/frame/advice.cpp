@@ -142,17 +142,20 @@ std::vector<Suggestion> suggestions(const std::vector<load::AdvisedLoad>& loads)
   return found;
 }
 
-// A button at the right of words that break before it. True while the mouse is over them.
-bool draw_offer(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& load,
+// What the mouse is over, and what was taken. That is applied when all is drawn: it ends the suggestions.
+struct Pointed {
+  const load::AdvisedLoad* hovered = nullptr;
+  const load::AdvisedLoad* taken = nullptr;
+};
+
+// A button at the right of words that break before it.
+void draw_offer(const Ui& ui, const load::AdvisedLoad& load, Pointed& pointed,
                 const std::function<void()>& words) {
   const IdScope scope(load.method->id);
   const ImVec2 start = ImGui::GetCursorScreenPos();
   const float left = ImGui::GetCursorPosX(), width = ImGui::GetContentRegionAvail().x;
   ImGui::SetCursorPosX(left + width - text_width("Apply") - 2 * ImGui::GetStyle().FramePadding.x);
-  if (button(ui, "Apply", ButtonKind::primary)) {
-    workspace.attempt([&] { workspace.document().advice.apply(load); });
-    ImGui::CloseCurrentPopup();
-  }
+  if (button(ui, "Apply", ButtonKind::primary)) pointed.taken = &load;
   const float below = ImGui::GetCursorPosY();
   ImGui::SetCursorScreenPos(start);
   ImGui::PushTextWrapPos(left + width - ui.px(84));
@@ -163,12 +166,11 @@ bool draw_offer(Workspace& workspace, const Ui& ui, const load::AdvisedLoad& loa
   }
   ImGui::PopTextWrapPos();
   ImGui::SetCursorPosY(std::max(below, ImGui::GetCursorPosY()) + ui.px(4));
-  return ImGui::IsMouseHoveringRect(start, ImVec2{start.x + width, ImGui::GetCursorScreenPos().y});
+  if (ImGui::IsMouseHoveringRect(start, ImVec2{start.x + width, ImGui::GetCursorScreenPos().y}))
+    pointed.hovered = &load;
 }
 
-// What the mouse is over.
-const load::AdvisedLoad* draw_suggestion(Workspace& workspace, const Ui& ui, const Suggestion& one,
-                                         std::size_t at) {
+void draw_suggestion(const Ui& ui, const Suggestion& one, std::size_t at, Pointed& pointed) {
   const IdScope scope(at);
   const auto list = [&](const std::vector<std::string>& changes) {
     for (std::size_t i = 0; i < changes.size() && changes.size() > 1; ++i) {
@@ -180,40 +182,39 @@ const load::AdvisedLoad* draw_suggestion(Workspace& workspace, const Ui& ui, con
     text_colored(ui.theme->text, shown(one.title()));
     list(one.shared);
   };
-  if (one.loads.size() == 1)
-    return draw_offer(workspace, ui, *one.loads.front(), head) ? one.loads.front() : nullptr;
+  if (one.loads.size() == 1) return draw_offer(ui, *one.loads.front(), pointed, head);
   ImGui::PushTextWrapPos(0);
   head();
   ImGui::PopTextWrapPos();
-  const load::AdvisedLoad* hovered = nullptr;
   ImGui::Indent(ui.px(14));
   for (const load::AdvisedLoad* const load : one.loads)
-    if (draw_offer(workspace, ui, *load,
-                   [&] { text_colored(ui.theme->text, fmt::format("by {}", load->method->id)); }))
-      hovered = load;
+    draw_offer(ui, *load, pointed,
+               [&] { text_colored(ui.theme->text, fmt::format("by {}", load->method->id)); });
   ImGui::Unindent(ui.px(14));
-  return hovered;
 }
 
 void draw_found(Workspace& workspace, const Ui& ui, const load::LoadAdvice& found) {
   Document& document = workspace.document();
   const load::Advice& advice = found.advice;
-  const load::AdvisedLoad* hovered = nullptr;
+  Pointed pointed;
   heading(ui, advice.loads.empty() ? "No change makes it fit" : "Changes that make it fit");
   if (advice.loads.empty() && advice.nearest) muted(ui, "Closest:");
   const std::vector<Suggestion> all = suggestions(advice.loads);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (const auto* const over = draw_suggestion(workspace, ui, all[i], i); over != nullptr) hovered = over;
+  for (std::size_t i = 0; i < all.size(); ++i) draw_suggestion(ui, all[i], i, pointed);
   if (advice.loads.empty() && advice.nearest) {
-    hovered = draw_suggestion(workspace, ui, {{&*advice.nearest}, advice.nearest->changes}, 0);
+    draw_suggestion(ui, {{&*advice.nearest}, advice.nearest->changes}, 0, pointed);
     paragraph(ui, report::over_text(advice.nearest->verdict), ui.theme->bad);
   }
-  document.advice.preview(hovered);
+  document.advice.preview(pointed.hovered);
   if (found.searched)
     small_text(ui,
                fmt::format("{} projected{}", counted(advice.tried, "other load"),
                            advice.complete ? "" : ", search limit reached"),
                ui.theme->muted);
+  if (pointed.taken == nullptr) return;
+  const load::AdvisedLoad taken = *pointed.taken;
+  workspace.attempt([&] { document.advice.apply(taken); });
+  ImGui::CloseCurrentPopup();
 }
 
 // GGUF files of the model, each with a button that leads to its conversion.
@@ -271,9 +272,11 @@ void draw_advice(Workspace& workspace, const Ui& ui) {
   if (!verdict.about.empty()) paragraph(ui, shown(verdict.about), ui.theme->text);
   if (document.advice.can_take_back()) {
     if (button(ui, "Undo suggestion")) workspace.attempt([&] { document.advice.take_back(); });
+    if (document.load.judged_load() == nullptr) return;
   }
   if (has_context(document)) {
     draw_context(workspace, ui, field(ui, "Context"));
+    if (document.load.judged_load() == nullptr) return;  // it was for another request
     if (const auto& context = document.load.judged_load()->context; context && context->positions)
       small_text(ui,
                  fmt::format("The model has {}: a larger context is lowered to that.",

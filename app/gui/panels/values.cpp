@@ -110,7 +110,7 @@ Place draw_cells_frame(const inspect::ValueCells& cells, const inspect::CellRang
   const auto number = [](float value) { return fmt::format("{:.3g}", value); };
   color_scale(
       ui, place.at + ImVec2{gutter, 0}, place.size.x - gutter,
-      show == CellValue::mean ? "mean of each cell, orange below zero" : "largest magnitude of each cell",
+      show == CellValue::mean ? "mean of each cell, blue below zero" : "largest magnitude of each cell",
       number(show == CellValue::mean && most > 0 ? -most : 0), number(most), [&](float share) {
         return color_of(ui, show == CellValue::mean ? (2 * share - 1) * most : share * most, most);
       });

@@ -62,9 +62,10 @@ std::string OptionLook::shown(std::string_view word) const {
 
 namespace {
 
-// Few words of a choice stand side by side.
+// Few words of a choice stand side by side, if one of them always holds.
 bool is_segmented(const OptionLook& look) {
-  return look.kind == OptionKind::choice && look.words.size() == 2;
+  return look.kind == OptionKind::choice && look.words.size() == 2 &&
+         (!look.can_be_unset || !look.in_force.empty());
 }
 
 std::array<std::string_view, 2> segment_labels(const OptionLook& look) {
