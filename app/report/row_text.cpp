@@ -31,12 +31,13 @@ std::string time_text(const load::AdvisedLoad& load) {
 std::string host_text(const load::LoadRow& row) {
   const std::uint64_t requested = row.peaks[plan::index(plan::Space::host)].bytes;
   if (!row.host_range) return format_bytes(requested);
-  std::string low = format_bytes(row.host_range->low);
-  const std::string high = format_bytes(row.host_range->high);
-  if (low == high) return high;
-  const std::string unit = high.substr(high.rfind(' '));
-  if (low.ends_with(unit)) low.resize(low.size() - unit.size());
-  return low + " to " + high;
+  if (row.host_range->low == row.host_range->high) return format_bytes(row.host_range->high);
+  // both in one unit
+  constexpr std::array<std::string_view, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto low = static_cast<double>(row.host_range->low), most = static_cast<double>(row.host_range->high);
+  std::size_t unit = 0;
+  for (; most >= 1024 && unit + 1 < kUnits.size(); ++unit) low /= 1024, most /= 1024;
+  return fmt::format("{:.3g}-{:.3g} {}", low, most, kUnits[unit]);
 }
 
 std::string heap_text(const load::LoadRow& row) {
@@ -59,6 +60,7 @@ std::string over_text(const load::BudgetVerdict& verdict) {
   add("host", verdict.host_over);
   add("memory", verdict.unified_over);
   add("commit charge", verdict.committed_over);
+  if (!verdict.committed_known) parts.push_back("its commit charge is not known");
   if (verdict.at_risk > 0)
     parts.push_back(
         fmt::format("at risk: {} to {}", format_bytes(verdict.risk_low), format_bytes(verdict.risk_high)));

@@ -14,7 +14,7 @@ namespace loadline::report {
 
 // --- What a load takes on the host, and whether a row fits, in words.
 
-// The host's peak: "561.12 to 841.33 MiB" where the heap of a process takes more than is requested.
+// The host's peak: "561-841 MiB" where the heap of a process takes more than is requested.
 std::string host_text(const load::LoadRow& row);
 // What that range is, in sentences; for a row that has one.
 std::string heap_text(const load::LoadRow& row);

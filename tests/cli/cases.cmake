@@ -247,7 +247,7 @@ cli_case(plan_books_most 3 "plan demo --method cast_on_device --allocator vulkan
 cli_case(plan_asked_exactly 0 "plan demo --method cast_on_device --device-budget 63000KiB" STDOUT "fits")
 cli_case(plan_books_not_of_the_order 0 "plan demo --method cast_on_device --order optimal --allocator arena --device-budget 1GiB" STDOUT "Verdicts are by what the allocator 'arena' reserves; the order \"optimal\" is by the requested bytes\\.\n")
 cli_case(plan_options_json 0 "plan demo --method per_tensor --allocator torch --seq 8 --batch 2 --profile fused --html out/options.html --axis time --json" STDOUT "\"options\": {.*\"seq\": 8,.*\"batch\": 2,.*\"profile\": \"fused\",.*\"allocator\": \"torch\"")
-cli_case(plan_unknown_allocator 2 "plan demo --allocator tcmalloc" STDERR "--allocator: 'tcmalloc' is none of: exact, torch, malloc, vulkan, arena; did you mean malloc")
+cli_case(plan_unknown_allocator 2 "plan demo --allocator tcmalloc" STDERR "--allocator: 'tcmalloc' is none of: heap, exact, fixed, torch, malloc, vulkan, arena; did you mean malloc")
 cli_case(plan_cast 0 "plan demo --method cast_on_device,staged_ring,mmap_assign --cast f32 --sort table" STDOUT "cast_on_device +12[0-9.]+ MiB.*staged_ring +122.[0-9]+ MiB[^\n]* possible\nmmap_assign[^\n]*not possible\n\nmmap_assign cannot be done: the method does not cast weights\\.\n.*the weights after the cast.*\nCast to F32: 75 tensors, 61.02 MiB become 122.03 MiB\\.\n")
 cli_case(plan_prepack 0 "plan demo --method staged_ring,per_tensor --prepack f32 --sort table" STDOUT "122.03 MiB once packed.*staged_ring +122.03 MiB.*per_tensor +122.03 MiB")
 cli_case(plan_prepack_or_cast 2 "plan demo --prepack f32 --cast f32" STDERR "cast on their way or packed on the device, not both")

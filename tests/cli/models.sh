@@ -21,7 +21,7 @@ mkdir "$work"/models/cut && mv "$work"/models/cut.safetensors "$work"/models/cut
 grep -Eq '^A small device: 64.00 MiB on the device$' "$work"/out || fail "the target"
 grep -Eq '^cut +folder .* byte 40: tensor .model.embed_tokens.weight.: its dat' "$work"/out || fail "a cut file"
 grep -Eq '^eight.gguf +folder +gguf +BF16 +8.03 B +14.96 GiB +1[0-9.]* GiB over +no quantization runs, the smallest has [0-9.]+ GiB$' "$work"/out || fail "a large model"
-best=$(sed -nE 's/^demo .* weights fit, room for .*, not 512 .* ([a-z0-9_]+), [0-9.]+ MiB$/\1/p' "$work"/out)
+best=$(sed -nE 's/^demo .* weights fit, room for .*, not 512 .* ([A-Za-z0-9_]+), [0-9.]+ MiB$/\1/p' "$work"/out)
 [ -n "$best" ] || fail "a model that is a little too large"
 "$program" convert demo "$work"/best.gguf --outtype "$best" >"$work"/out || fail "convert to $best"
 "$program" plan "$work"/best.gguf --target small --method staged_ring --seq 512 >"$work"/out ||

@@ -181,7 +181,7 @@ TEST(Pte, HostileFilesGiveTheirError) {
           {"segment base past the end", with(24, ~std::uint64_t{7}),
            "malformed m 24 18446744073709551608 1288"},
           {"segments too long", with(32, ~std::uint64_t{0}), "malformed m 32 18446744073709551615 264 1024"},
-          {"root outside", with(0, ~0U), "malformed m 4294967295 912"},
+          {"root outside", with(0, ~0U), "malformed m 4294967295 944"},
           {"constant offset 2^64-8",
            program([](PteProgram& p) { p.constant_offsets[1] = ~std::uint64_t{7}; }),
            "malformed m 'constant.1' 24 18446744073709551608 0 64"},
@@ -199,11 +199,11 @@ TEST(Pte, HostileFilesGiveTheirError) {
              p.tensors[0].sizes = {INT32_MAX, INT32_MAX, INT32_MAX};
            }),
            "malformed m 'constant.1' 2147483647,2147483647,2147483647 64"},
-          {"negative arena", program([](PteProgram& p) { p.planned[2] = -8; }), "malformed m arena 2 -8"},
+          {"negative arena", program([](PteProgram& p) { p.planned[2] = -8; }), "malformed m 0 2 -8"},
           {"arenas overflow", program([](PteProgram& p) {
              p.planned = {0, INT64_MAX, INT64_MAX, INT64_MAX};
            }),
-           "malformed m arena 3 9223372036854775807"},
+           "malformed m 0 3 9223372036854775807"},
           {"negative size", program([](PteProgram& p) { p.tensors[0].sizes = {-2}; }),
            "malformed m 'constant.1' -2"},
           {"dim_order longer", program([](PteProgram& p) {

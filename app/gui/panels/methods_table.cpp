@@ -92,6 +92,7 @@ std::string short_verdict(const Ui& ui, const load::LoadRow& row, const load::Bu
   add(verdict.host_fits, one ? "" : "host", verdict.host_over);
   add(verdict.unified_fits, "", verdict.unified_over);
   add(verdict.committed_over == 0, "commit charge", verdict.committed_over);
+  if (!verdict.committed_known) words += fmt::format("{}charge not known", words.empty() ? "" : ", ");
   if (words.starts_with(' ')) words.erase(0, 1);
   constexpr std::string_view kFirst = ": ";
   const float left = room - text_width(words) - text_width(kFirst);

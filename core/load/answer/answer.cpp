@@ -138,6 +138,7 @@ std::vector<const Method*> find_others(const graph::MetaGraph& graph, const Load
   std::vector<const Method*> others;
   for (const Method& method : methods())
     if (!method.common && can_open(method, graph)) others.push_back(&method);
+  leave_out_unasked(others, answer.bound->request);
   const std::vector<LoadRow> rows =
       project_rows(graph, *answer.bound, others, answer.forward->pass(), {}, progress);
   std::vector<const Method*> fitting;

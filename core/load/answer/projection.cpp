@@ -515,6 +515,7 @@ BudgetVerdict check_budget(const Projection& projection, const Budget& budget) {
     raise(verdict.unified_peak, budget.unified, verdict.unified_fits, verdict.unified_over);
   }
   verdict.committed = projection.committed.value_or(0);
+  verdict.committed_known = !budget.committed || projection.committed;
   if (budget.committed && verdict.committed > *budget.committed)
     verdict.committed_over = verdict.committed - *budget.committed;
   const auto risk = [&](std::uint64_t low, std::uint64_t high, const std::optional<std::uint64_t>& limit,

@@ -100,6 +100,7 @@ struct BudgetVerdict {
   // The commit charge, and its excess over Budget::committed.
   std::uint64_t committed = 0;
   std::uint64_t committed_over = 0;
+  bool committed_known = true;  // false: there is a limit, and no figure for the method
   // The excess of such a peak over its budget, where the ordinary peak fits.
   std::uint64_t at_risk = 0;
   std::uint64_t risk_low = 0, risk_high = 0;  // the ordinary peak, and the one at risk
@@ -108,7 +109,7 @@ struct BudgetVerdict {
   std::optional<plan::BlockId> block = {};
 
   bool fits() const {
-    return device_fits && host_fits && unified_fits && at_risk == 0 && committed_over == 0;
+    return device_fits && host_fits && unified_fits && at_risk == 0 && committed_over == 0 && committed_known;
   }
 };
 

@@ -264,6 +264,18 @@ LoadMemory bind_memory(const LoadRequest& request, std::span<const Target> targe
   return memory;
 }
 
+void leave_out_unasked(std::vector<const Method*>& methods, const LoadRequest& request) {
+  const forward::Training usual, &training = request.forward.training;
+  const bool adapters = training.rank != usual.rank || training.targets != usual.targets;
+  const bool places = !request.place.empty() || request.gpu_layers ||
+                      std::ranges::all_of(methods, [](const Method* one) { return one->traits.host_only; });
+  std::erase_if(methods, [&](const Method* method) {
+    const MethodTraits& traits = method->traits;
+    const bool unasked = (traits.adapts && !adapters) || (traits.host_only && !traits.adapts && !places);
+    return unasked && std::ranges::find(request.methods, method->id) == request.methods.end();
+  });
+}
+
 BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& request, LoadMemory memory,
                           const LoadEnvironment& environment) {
   BoundRequest bound;
@@ -271,6 +283,7 @@ BoundRequest bind_request(const graph::MetaGraph& graph, const LoadRequest& requ
   // a target's reserve is one of its own memory
   if (request.device_budget && !request.reserve) bound.request.reserve.reset();
   bound.methods = find_methods(request.methods, graph);
+  leave_out_unasked(bound.methods, request);
   bound.memory = std::move(memory);
   bound.rates = bind_rates(request.rates, environment.measured_rates);
   bound.placement = bind_placement(graph, request, bound.memory);

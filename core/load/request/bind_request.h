@@ -236,6 +236,9 @@ std::string opened_text(std::uint16_t kinds);
 bool can_open(const Method& method, const graph::MetaGraph& graph);
 // The methods that can, in the order of the table.
 std::vector<const Method*> methods_for(const graph::MetaGraph& graph);
+// Removes methods that the request does not name: those that attach adapters, unless it says which, and those
+// that leave the weights on the host, unless it places weights or nothing else opens the model.
+void leave_out_unasked(std::vector<const Method*>& methods, const LoadRequest& request);
 // "26 methods cannot open ONNX files"; empty if all can.
 std::string unopened_text(const graph::MetaGraph& graph);
 
