@@ -19,6 +19,9 @@ namespace {
 
 using Request = ConvertRequest;
 
+// Types as lists show them, "Q8_0", are taken too.
+std::string type_word(std::string_view word) { return lower_case(graph::spelled_dtype(word)); }
+
 std::vector<std::string> exporter_ids() {
   std::vector<std::string> ids;
   for (const Exporter& exporter : exporters()) ids.emplace_back(exporter.id);
@@ -34,7 +37,7 @@ TypeRule parse_type_rule(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0)
     throw Error(ErrorCode::usage, "'{}': write FILTER=TYPE, such as attn_v=q8_0", safe_display(text, 60));
-  const std::string word = graph::spelled_dtype(text.substr(equals + 1));
+  const std::string word = type_word(text.substr(equals + 1));
   std::vector<std::string> types = float_types();
   for (const graph::DTypeInfo& row : graph::dtype_table())
     if (convert::can_quantize(row.id)) types.push_back(graph::dtype_word(row.id));
@@ -98,7 +101,7 @@ constexpr std::array<Option<Request>, 21> kOptions = {{
      .default_text = "as stored",
      .choices = outtypes,
      .access = access::text<&Request::outtype>,
-     .spelled = graph::spelled_dtype},
+     .spelled = type_word},
     {.id = "type",
      .group = kFormat,
      .kind = OptionKind::names,

@@ -77,7 +77,7 @@ TEST(Comparison, has_a_row_for_each_method_and_order_that_agrees_with_its_projec
   workspace.show(preset_graph("llama-3-8b"), "");
   choose(workspace, [](Asked& asked) { asked.every_order = true; });
   ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
-            load::methods_for(*workspace.document().model->graph).size() * load::orders().size());
+            compared_methods(workspace).size() * load::orders().size());
   for (const std::string_view order : {"file", "forward", "largest", "optimal"}) {
     set(workspace, "method", "cast_on_device");
     set(workspace, "order", order);
@@ -335,7 +335,7 @@ TEST(Order, arranged_by_hand_is_planned_compared_saved_and_read_back) {
   EXPECT_GT(workspace.document().load.projection.value()->reads.jumps, 0u);
   choose(workspace, [](Asked& asked) { asked.every_order = true; });
   EXPECT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
-            load::methods_for(*workspace.document().model->graph).size() * (load::orders().size() + 1));
+            compared_methods(workspace).size() * (load::orders().size() + 1));
 
   EXPECT_NE(refusal([&] { workspace.document().order.save(folder / "model.safetensors"); }).find(".txt"),
             std::string::npos);
@@ -377,7 +377,7 @@ TEST(Chart, is_written_as_the_command_line_writes_it) {
   settle(workspace);
   const std::string svg = text_of(folder / "x.svg");
   EXPECT_TRUE(svg.starts_with("<svg "));
-  const auto methods = load::methods_for(*workspace.document().model->graph);
+  const auto methods = compared_methods(workspace);
   for (const load::Method* const method : methods)
     EXPECT_NE(svg.find(method->id), std::string::npos) << method->id;
   workspace.document().load.save_chart(folder / "x.html");
@@ -598,7 +598,7 @@ TEST(ForwardSession, the_first_token_follows_the_load) {
   EXPECT_LE(device_peak(workspace), load + figures.peak.bytes + figures.peak.cache_bytes);
   EXPECT_TRUE(workspace.services.notices.all().empty());
   ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
-            load::methods_for(*workspace.document().model->graph).size());
+            compared_methods(workspace).size());
   for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows)
     if (row.method == workspace.document().load.projection.value()->method) {
       EXPECT_EQ(row.peaks[plan::index(plan::Space::device)].bytes, device_peak(workspace));

@@ -47,6 +47,13 @@ ConvertTask conversion(std::string to, std::string out, const exporters::WriteOp
 // --- Waits for the window's background jobs.
 
 // Until no job is left, and every result has arrived.
+// What a load to the device of the open model is compared with.
+inline std::vector<const load::Method*> compared_methods(const Workspace& workspace) {
+  std::vector<const load::Method*> methods = load::methods_for(*workspace.document().model->graph);
+  load::leave_out_unasked(methods, {});
+  return methods;
+}
+
 inline void settle(Workspace& workspace) {
   while (workspace.busy())
     if (!workspace.poll()) std::this_thread::yield();

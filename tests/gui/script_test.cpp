@@ -170,7 +170,7 @@ TEST(Script, drives_the_comparison) {
   EXPECT_EQ(workspace.settings.compare_sort, (CompareSort{load::RowSort::held, false}));
   EXPECT_TRUE(workspace.document().overlaid.contains("direct"));
   EXPECT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
-            load::methods_for(*workspace.document().model->graph).size() * (load::orders().size() + 1));
+            compared_methods(workspace).size() * (load::orders().size() + 1));
   const auto play = [&](const std::string& text) {
     return loadline::testing::facts_of([&] { play_script(app, parse_script(text, "s"), "s"); });
   };

@@ -33,7 +33,7 @@ TEST(Workspace, plans_what_it_shows) {
       workspace.document().load.projection.value()->timeline.peaks[plan::index(plan::Space::device)].bytes,
       workspace.document().model->weight_bytes);
   ASSERT_EQ(workspace.document().load.comparison.value()->answer.rows.size(),
-            load::methods_for(*workspace.document().model->graph).size());
+            compared_methods(workspace).size());
   for (const load::LoadRow& row : workspace.document().load.comparison.value()->answer.rows) {
     EXPECT_FALSE(row.refusal);
     if (!row.method->traits.streams && !row.method->traits.host_only)

@@ -214,7 +214,7 @@ std::uint64_t pages_of_views(const graph::MetaGraph& graph, const Method& method
     if (const std::size_t file = graph::index(graph.storages[i].file); views[i] && file < graph.files.size())
       windows.emplace_back(file, graph.storages[i].offset / kWindow);
   std::ranges::sort(windows);
-  windows.erase(std::ranges::unique(windows).begin(), windows.end());
+  windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
   std::uint64_t bytes = 0;
   for (const auto& [file, window] : windows)
     bytes += std::min(kWindow, graph.files[file].bytes - window * kWindow);
