@@ -165,11 +165,11 @@ std::vector<Request> streamed_tensors(std::span<const std::uint64_t> sizes, std:
   for (const std::uint64_t bytes : sizes) {
     std::vector<std::size_t> tensor = {next};
     requests.push_back({next++, bytes, 64});
-    for (const std::uint64_t object : {96, 80, 29, 176, 24, 184, 24}) {
+    for (const std::uint64_t object : {96u, 80u, 29u, 176u, 24u, 184u, 24u}) {
       tensor.push_back(next);
       requests.push_back({next++, object});
     }
-    for (const std::uint64_t object : {96, 80, 29, 24, 184}) requests.push_back({next++, object});
+    for (const std::uint64_t object : {96u, 80u, 29u, 24u, 184u}) requests.push_back({next++, object});
     for (const std::size_t block : tensor) requests.push_back({block, 0});
   }
   return requests;
