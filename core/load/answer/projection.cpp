@@ -123,19 +123,23 @@ class TwoTakers final : public plan::StepTaker {
   plan::HeapForecast* const second_;
 };
 
-// Whether the request says that freed memory goes back, or simulates the host's memory in another way.
-bool heap_is_fixed(const BoundRequest& bound) {
-  using allocators::AllocatorModel;
-  const AllocatorModel model = bound.request.allocator;
-  return model == AllocatorModel::exact || model == AllocatorModel::malloc || model == AllocatorModel::arena;
+// Whether the allocator of the request simulates the host's memory in a way of its own.
+bool simulates_host(const BoundRequest& bound) {
+  const allocators::AllocatorModel model = bound.request.allocator;
+  return model == allocators::AllocatorModel::malloc || model == allocators::AllocatorModel::arena;
 }
 
-// By storage: whether the parameter of it stays a view of its mapped file.
+// accelerate reads pickled files whole, where others map them.
+bool reads_whole(const graph::MetaGraph& graph, const Method& method) {
+  return is_pickled(graph) && method.traits.heap == Heap::accelerate;
+}
+
+// By storage: whether the parameter of it stays a view of its mapped file. None for Heap::own.
 std::vector<bool> stay_views(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound) {
   std::vector<bool> stay(graph.storages.size(), false);
-  const bool pickled =
-      is_pickled(graph) && method.traits.heap == Heap::accelerate;  // which reads those whole
-  if (!method.traits.views || pickled || bound.placement.leaves_on_disk()) return stay;
+  if (method.traits.heap == Heap::own || !method.traits.views || reads_whole(graph, method) ||
+      bound.placement.leaves_on_disk())
+    return stay;
   std::vector<std::optional<plan::Cast>> casts(graph.storages.size());
   if (const auto cast = bound.cast_of(method)) casts = storage_casts(graph, *cast);
   for (const graph::StorageId id : used_storages(graph))
@@ -146,12 +150,11 @@ std::vector<bool> stay_views(const graph::MetaGraph& graph, const Method& method
 // The files that torch and safetensors map, or the shards that the request takes for them. They stay mapped
 // while a parameter is a view of them, and in transformers 5 until all weights are there.
 void set_files(plan::HeapUse& use, const graph::MetaGraph& graph, const Method& method,
-               const BoundRequest& bound) {
-  if (is_pickled(graph) && method.traits.heap == Heap::accelerate) return;  // it reads those whole
+               const BoundRequest& bound, const std::vector<bool>& views) {
+  if (reads_whole(graph, method)) return;
   const bool stay = method.traits.heap == Heap::transformers_v5 ||
                     (method.traits.heap == Heap::torch && method.traits.views),
              at_first = method.traits.heap == Heap::transformers_v4;  // on the host, all of them
-  const std::vector<bool> views = stay_views(graph, method, bound);
   use.file_of = shards_of(graph, bound.request.shard_bytes);
   for (const std::uint32_t file : use.file_of)
     use.files.resize(std::max<std::size_t>(use.files.size(), file + 1));
@@ -163,19 +166,20 @@ void set_files(plan::HeapUse& use, const graph::MetaGraph& graph, const Method& 
   }
 }
 
-// What the method's framework does to the heap; nothing if it is not understood.
+// What the method's framework does to the heap; nothing if it is not understood. `views`: of stay_views().
 std::optional<plan::HeapUse> heap_use(const graph::MetaGraph& graph, const Method& method,
-                                      const BoundRequest& bound) {
+                                      const BoundRequest& bound, const std::vector<bool>& views) {
   // where imports leave the threshold: measured with torch 2.13, transformers 5.23 and accelerate 1.15
   constexpr std::uint64_t kTorch = 962'560, kTransformers = 1'925'120;
   // host memory of modules, parameters and wrappers, for each tensor: measured with 300 to 3,600 tensors
   constexpr std::uint64_t kTorchObjects = 5 << 10, kAccelerateObjects = 9'523, kTransformersObjects = 10'854;
+  if (method.traits.heap == Heap::own) return std::nullopt;
   const std::vector<graph::StorageId> storages = used_storages(graph);
   plan::HeapUse use{.threshold = kTransformers};
-  use.fixed = heap_is_fixed(bound);
+  use.fixed = bound.request.allocator == allocators::AllocatorModel::exact || simulates_host(bound);
   switch (method.traits.heap) {
     case Heap::own:
-      return std::nullopt;
+      break;
     case Heap::torch:
       use.threshold = kTorch;
       use.object_bytes = kTorchObjects * storages.size();
@@ -193,7 +197,7 @@ std::optional<plan::HeapUse> heap_use(const graph::MetaGraph& graph, const Metho
         if (const std::uint64_t bytes = graph.storage(id).bytes; bytes > 0) use.built_empty.push_back(bytes);
       break;
   }
-  set_files(use, graph, method, bound);
+  set_files(use, graph, method, bound, views);
   return use;
 }
 
@@ -205,11 +209,9 @@ bool tells_more(std::uint64_t bytes, std::uint64_t requested) {
 
 // A parameter that is a view of a mapped file has its first byte read. The kernel then maps what the page
 // cache holds around it: an aligned window of 64 KiB (fault_around_bytes).
-std::uint64_t pages_of_views(const graph::MetaGraph& graph, const Method& method, const BoundRequest& bound) {
+std::uint64_t pages_of_views(const graph::MetaGraph& graph, const std::vector<bool>& views) {
   constexpr std::uint64_t kWindow = 64 << 10;
-  if (method.traits.heap == Heap::own || !method.traits.views || bound.placement.all_on_device()) return 0;
   std::vector<std::pair<std::size_t, std::uint64_t>> windows;
-  const std::vector<bool> views = stay_views(graph, method, bound);
   for (std::size_t i = 0; i < graph.storages.size(); ++i)
     if (const std::size_t file = graph::index(graph.storages[i].file); views[i] && file < graph.files.size())
       windows.emplace_back(file, graph.storages[i].offset / kWindow);
@@ -377,7 +379,8 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
   const Projector projector(graph, method, storages, bound, progress, pass);
   const bool by_peaks = keep == Keep::figures && streams_figures(bound);
   std::optional<plan::HeapForecast> heap;
-  if (std::optional<plan::HeapUse> use = heap_use(graph, method, bound)) heap.emplace(std::move(*use));
+  const std::vector<bool> views = stay_views(graph, method, bound);
+  if (std::optional<plan::HeapUse> use = heap_use(graph, method, bound, views)) heap.emplace(std::move(*use));
   if (by_peaks) {
     projector.run_streamed(projection, heap ? &*heap : nullptr);
     find_pass_reads(projection, graph, bound);
@@ -390,11 +393,10 @@ Projection project(const graph::MetaGraph& graph, const Method& method, std::str
   if (heap) {
     const plan::HeapFigures figures = heap->finish(projection.plan.blocks);
     projection.committed = figures.committed;
-    const bool other = bound.request.allocator == allocators::AllocatorModel::malloc ||
-                       bound.request.allocator == allocators::AllocatorModel::arena;
-    if (!other && tells_more(figures.resident.high, host)) projection.host_range = figures.resident;
+    if (!simulates_host(bound) && tells_more(figures.resident.high, host))
+      projection.host_range = figures.resident;
     const std::uint64_t pages = projection.timeline.peaks[plan::index(plan::Space::page_cache)].bytes;
-    if (const std::uint64_t viewed = pages_of_views(graph, method, bound); tells_more(viewed, pages))
+    if (const std::uint64_t viewed = pages_of_views(graph, views); tells_more(viewed, pages))
       projection.pages_of_views = viewed;
   }
   if (bound.request.allocator == allocators::AllocatorModel::malloc)
